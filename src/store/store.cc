@@ -87,6 +87,7 @@ struct Core {
   std::int64_t compacted_on_disk = 0;
   std::int64_t pages_to_give_back = 0;
   bool full = false;             // the disk; only deletions are written
+  Duration look_due{};           // when it is looked at again
   bool resting = false;          // nothing more can be tidied until the disk is looked at again
   std::optional<Error> failure;  // the first other error; afterwards nothing is written any more
 };
@@ -160,6 +161,7 @@ void make_log_empty(Core& core) {
 void note_full(const std::shared_ptr<Core>& core) {
   if (core->full) return;
   core->full = true;
+  core->look_due = core->env.monotonic() + kLookAgain;
   if (core->reserve) {
     core->reserve->release();
     make_log_empty(*core);
@@ -259,6 +261,7 @@ void give_back_some(const std::shared_ptr<Core>& core) {
 /// from here or from elsewhere, everything is as before.
 void look_at_disk(const std::shared_ptr<Core>& core) {
   core->resting = false;
+  core->look_due = core->env.monotonic() + kLookAgain;
   if (!core->reserve || core->reserve->hold()) {
     core->full = false;
     log::info("store", "there is room on the disk again, writes go on");
@@ -309,7 +312,10 @@ Turn wait_for_turn(Core& core) {
   std::unique_lock lock(core.mutex);
   bool look = false;
   if (core.full) {
-    look = !core.wake.wait_for(lock, kLookAgain, [&] { return has_work(core); });
+    // Also when there is always something to do.
+    const Duration left = core.look_due - core.env.monotonic();
+    if (left > Duration::zero()) core.wake.wait_for(lock, left, [&] { return has_work(core); });
+    look = core.env.monotonic() >= core.look_due;
   } else {
     core.wake.wait(lock, [&] { return has_work(core); });
   }
@@ -358,10 +364,13 @@ void take_turn_on_loop(const std::shared_ptr<Core>& core, bool look_at_disk) {
   turn.look_at_disk = look_at_disk;
   if (turn.end) return end(core);
   take_turn(core, std::move(turn));
-  if (core->full) {
+  if (core->full && !core->next_look) {
     const std::weak_ptr<Core> known = core;
     core->next_look = core->env.after(kLookAgain, [known] {
-      if (const auto still = known.lock()) take_turn_on_loop(still, true);
+      const auto still = known.lock();
+      if (!still) return;
+      still->next_look.reset();
+      take_turn_on_loop(still, true);
     });
   }
   if (has_work(*core)) wake(core);

@@ -35,7 +35,8 @@ const client::Resource* const kKinds[] = {&r::kPods,
                                           &r::kPodGroups,
                                           &r::kJobs,
                                           &r::kPyTorchJobs,
-                                          &r::kVolcanoJobs};
+                                          &r::kVolcanoJobs,
+                                          &r::kMPIJobsV2Beta1};
 
 }  // namespace
 
@@ -170,7 +171,7 @@ Task<void> Checks::at_rest(client::Client& client) {
 void Checks::check_ends(const Objects& objects) {
   for (const auto& [uid, object] : objects) {
     const std::string_view kind = json::string_at(object, "kind");
-    const bool job = kind == "PyTorchJob" || kind == "Job" || kind == "Pod";
+    const bool job = kind.ends_with("Job") || kind == "Pod";
     if (job && end_of(object).empty())
       fail("every job ends",
            fmt::format("{} {} has not ended: {}",

@@ -35,6 +35,12 @@ class Checks {
   void acknowledged(const std::string& name, std::int64_t number);
   void deletion_acknowledged(const std::string& uid) { deleted_.insert(uid); }
 
+  // What --break does: as if a client had seen it.
+  void forget_bindings() {
+    for (auto& [uid, node] : bound_) node = "another";
+  }
+  void see_revision(std::uint64_t revision) { highest_ = std::max(highest_, revision); }
+
   /// Every virtual minute.
   void minute(store::Revision revision, std::size_t jobs);
   /// Nothing goes on any more, and nothing has been broken for a long time.

@@ -10,7 +10,9 @@ namespace {
 
 namespace r = client::resources;
 
-json::Value node(int number, int gpus) {
+}  // namespace
+
+json::Value make_node(int number, int gpus) {
   const json::Value room = {{"cpu", "64"},
                             {"memory", "512Gi"},
                             {"pods", "110"},
@@ -26,8 +28,6 @@ json::Value node(int number, int gpus) {
             {"conditions",
              json::Array{{{"type", "Ready"}, {"status", "True"}, {"reason", "Hollow"}}}}}}};
 }
-
-}  // namespace
 
 std::string_view name_of(Part part) {
   constexpr std::string_view kNames[] = {"API server", "scheduler and controllers", "agent"};
@@ -115,7 +115,7 @@ Task<void> Cluster::run_server(Process& process) {
 
 Task<void> Cluster::make_nodes(client::Client& client) {
   for (int i = 0; i < options_.nodes; ++i)
-    (void)co_await client.create(r::kNodes, "", node(i, options_.gpus));
+    (void)co_await client.create(r::kNodes, "", make_node(i, options_.gpus));
 }
 
 Task<void> Cluster::run_work(Process& process) {

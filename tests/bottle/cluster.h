@@ -46,6 +46,9 @@ struct AgentPart {
   std::unique_ptr<agent::HollowPods> pods;
 };
 
+/// node-0, node-1, …
+json::Value make_node(int number, int gpus);
+
 struct ClusterOptions {
   bool apart = false;
   int nodes = 3;
@@ -63,6 +66,10 @@ class Cluster {
   void start();
   /// kill -9; `power`: of the machine that the server's disk is in. All of it unless apart.
   void crash(Part part, bool power);
+  /// The wall clock of a part's process is off by so much from now on.
+  void set_clock(Part part, Duration offset) {
+    if (runs(part)) parts_[index(part)]->env.set_clock(offset);
+  }
   [[nodiscard]] bool runs(Part part) const { return parts_[index(part)] != nullptr; }
   [[nodiscard]] bool serves() const { return place_.server() != nullptr; }
   Place& place() { return place_; }

@@ -26,7 +26,12 @@ class Run {
     cluster_.start();
     pass(std::chrono::seconds(10));
     begin_to_break();
-    for (int i = 0; i < options_.steps && !checks_.violation(); ++i) step();
+    for (int i = 0; i < options_.steps && !checks_.violation(); ++i) {
+      if (i == options_.steps / 2 && options_.broken == "bound once") checks_.forget_bindings();
+      if (i == options_.steps / 2 && options_.broken == "revisions")
+        checks_.see_revision(cluster_.serves() ? cluster_.server()->store->revision() + 100 : 0);
+      step();
+    }
     if (!checks_.violation()) heal();
     if (!checks_.violation()) come_to_rest();
     outcome_.violation = checks_.violation();
@@ -125,6 +130,15 @@ class Run {
                        faults.doubled,
                        faults.late,
                        faults.cut));
+    } else if (what < 220) {
+      ++outcome_.faults["nodes changed"];
+      users_.change_node(static_cast<int>(random.below(3)));
+    } else if (what < 235) {
+      const Part part = kParts[random.below(3)];
+      const auto offset = std::chrono::seconds(random.below(1200)) - std::chrono::minutes(10);
+      ++outcome_.faults["clocks jumped"];
+      tell(fmt::format("{}: its clock is off by {} s", name_of(part), offset.count()));
+      cluster_.set_clock(part, offset);
     }
   }
 
@@ -149,7 +163,8 @@ class Run {
       pass(std::chrono::seconds(5));
     }
     if (!cluster_.serves()) checks_.fail("serves", "the API server does not come back");
-    users_.resume_all();
+    users_.mend_all();
+    for (const Part part : kParts) cluster_.set_clock(part, Duration::zero());
   }
 
   void come_to_rest() {
@@ -184,7 +199,8 @@ class Run {
     const std::string& what = options_.broken;
     if (what == "GPUs once") users_.take_gpus_twice();
     if (what == "gangs whole") users_.bind_in_part();
-    if (what == "writes bounded" || what == "quiet") users_.write_without_end();
+    if (what == "writes bounded") users_.write_without_end();
+    if (what == "quiet") users_.write_now_and_then();
     if (what == "every job ends") users_.run_for_ever();
     if (what == "nothing leaked") users_.leave_an_orphan();
   }
@@ -225,8 +241,15 @@ Outcome run(const RunOptions& options) {
 }
 
 const std::vector<std::string>& breakable() {
-  static const std::vector<std::string> names = {
-      "durable", "GPUs once", "gangs whole", "writes bounded", "every job ends", "nothing leaked"};
+  static const std::vector<std::string> names = {"durable",
+                                                 "revisions",
+                                                 "bound once",
+                                                 "GPUs once",
+                                                 "gangs whole",
+                                                 "writes bounded",
+                                                 "quiet",
+                                                 "every job ends",
+                                                 "nothing leaked"};
   return names;
 }
 

@@ -72,6 +72,31 @@ json::Value volcano(const std::string& name, const PodWish& wish, int pods) {
   return job;
 }
 
+/// Its workers live until the launcher has ended.
+json::Value mpi(const std::string& name, const PodWish& wish, int workers) {
+  json::Value job = named("kubeflow.org/v2beta1", "MPIJob", name);
+  PodWish launcher = wish, worker = wish;
+  launcher.gpus = 0;
+  worker.seconds = 0;
+  json::make(job, {"spec"}) =
+      json::Value{{"slotsPerWorker", 1},
+                  {"runPolicy", {{"cleanPodPolicy", "Running"}, {"backoffLimit", 2}}},
+                  {"mpiReplicaSpecs",
+                   {{"Launcher", {{"replicas", 1}, {"template", pod_template(launcher)}}},
+                    {"Worker", {{"replicas", workers}, {"template", pod_template(worker)}}}}}};
+  return job;
+}
+
+std::pair<const client::Resource*, json::Value> draw(std::uint64_t number,
+                                                     const std::string& name,
+                                                     const PodWish& wish,
+                                                     int pods) {
+  if (number == 0) return {&r::kPyTorchJobs, pytorch(name, wish, pods)};
+  if (number == 1) return {&r::kJobs, batch(name, wish, pods)};
+  if (number == 2) return {&r::kVolcanoJobs, volcano(name, wish, pods)};
+  return {&r::kMPIJobsV2Beta1, mpi(name, wish, pods)};
+}
+
 }  // namespace
 
 Users::Users(SimWorld& world, Place& place, Checks& checks, std::function<void(std::string)> tell)
@@ -92,12 +117,9 @@ void Users::act() {
     wish.seconds = 1 + static_cast<int>(random.below(90));
     wish.fails = random.chance(15);
     const int pods = 1 + static_cast<int>(random.below(3));
-    const std::uint64_t kind = random.below(3);
-    jobs_[name].kind = kind == 0 ? &r::kPyTorchJobs : kind == 1 ? &r::kJobs : &r::kVolcanoJobs;
-    env_.spawn(submit(jobs_[name].kind,
-                      kind == 0   ? pytorch(name, wish, pods)
-                      : kind == 1 ? batch(name, wish, pods)
-                                  : volcano(name, wish, pods)));
+    const auto [kind, job] = draw(random.below(4), name, wish, pods);
+    jobs_[name].kind = kind;
+    env_.spawn(submit(kind, job));
   } else if (what < 50 && !jobs_.empty()) {
     const auto chosen = std::next(jobs_.begin(), static_cast<long>(random.below(jobs_.size())));
     if (!chosen->second.made) return;
@@ -113,9 +135,54 @@ void Users::act() {
   }
 }
 
-void Users::resume_all() {
+void Users::mend_all() {
   for (auto& [name, job] : jobs_) {
     if (std::exchange(job.suspended, false)) env_.spawn(suspend(name, false));
+  }
+  for (auto& [number, wanted] : nodes_) {
+    wanted = {true, false};
+    env_.spawn(set_node(number, true, false));
+  }
+}
+
+void Users::change_node(int number) {
+  auto& [there, closed] = nodes_.try_emplace(number, true, false).first->second;
+  if (!there || closed) {
+    there = true;
+    closed = false;
+  } else if (world_.random().chance(50)) {
+    there = false;
+  } else {
+    closed = true;
+  }
+  tell_(fmt::format("node-{}: {}",
+                    number,
+                    !there   ? "is deleted"
+                    : closed ? "is cordoned"
+                             : "is back"));
+  env_.spawn(set_node(number, there, closed));
+}
+
+/// Until it is so, or something else is wanted.
+Task<void> Users::set_node(int number, bool there, bool closed) {
+  const std::string name = fmt::format("node-{}", number);
+  const std::pair<bool, bool> wanted(there, closed);
+  for (int tries = 0; tries < kTries && nodes_[number] == wanted; ++tries) {
+    Result<void> done;
+    if (!there) {
+      done = co_await client_->remove(r::kNodes, "", name, {});
+      if (done || done.error().code == Code::kNotFound) co_return;
+    } else {
+      const auto made = co_await client_->create(r::kNodes, "", make_node(number, 4));
+      const auto set = co_await client_->patch(r::kNodes,
+                                               "",
+                                               name,
+                                               "",
+                                               client::PatchType::kMerge,
+                                               {{"spec", {{"unschedulable", closed}}}});
+      if (set) co_return;
+    }
+    co_await env_.sleep(std::chrono::seconds(2));
   }
 }
 
@@ -183,18 +250,6 @@ Task<void> Users::create(const client::Resource* kind, json::Value object) {
   }
 }
 
-Task<void> Users::bind(std::string pod, std::string node) {
-  const json::Value body = {{"apiVersion", "v1"},
-                            {"kind", "Binding"},
-                            {"metadata", {{"name", pod}, {"namespace", "default"}}},
-                            {"target", {{"kind", "Node"}, {"name", node}}}};
-  for (int tries = 0; tries < kTries; ++tries) {
-    const auto done = co_await client_->post_subresource(r::kPods, "default", pod, "binding", body);
-    if (done || done.error().code == Code::kConflict) co_return;
-    co_await env_.sleep(std::chrono::seconds(1));
-  }
-}
-
 // --------------------------------------------------------------------------- what --break does
 
 void Users::take_gpus_twice() {
@@ -222,6 +277,16 @@ void Users::write_without_end() {
     while (true) {
       co_await users.count("hot");
       co_await users.env_.sleep(std::chrono::milliseconds(5));
+    }
+  };
+  env_.spawn(again(*this));
+}
+
+void Users::write_now_and_then() {
+  const auto again = [](Users& users) -> Task<void> {
+    while (true) {
+      co_await users.count("slow");
+      co_await users.env_.sleep(std::chrono::minutes(4));
     }
   };
   env_.spawn(again(*this));

@@ -19,8 +19,10 @@ class Users {
 
   /// One thing that somebody does, chosen by lot.
   void act();
-  /// What is suspended goes on.
-  void resume_all();
+  /// What is suspended goes on, and every node is there and takes pods.
+  void mend_all();
+  /// A node is deleted, comes back, or takes no more pods for a while.
+  void change_node(int number);
   [[nodiscard]] std::size_t jobs() const { return jobs_.size(); }
   [[nodiscard]] std::uint64_t actions() const { return actions_; }
 
@@ -30,6 +32,7 @@ class Users {
   void write_without_end();
   void run_for_ever();
   void leave_an_orphan();
+  void write_now_and_then();
 
  private:
   struct Job {
@@ -42,7 +45,7 @@ class Users {
   Task<void> suspend(std::string name, bool suspended);
   Task<void> count(std::string name);
   Task<void> create(const client::Resource* kind, json::Value object);
-  Task<void> bind(std::string pod, std::string node);
+  Task<void> set_node(int number, bool there, bool closed);
 
   SimWorld& world_;
   SimEnv env_;
@@ -50,7 +53,7 @@ class Users {
   std::function<void(std::string)> tell_;
   std::unique_ptr<client::Client> client_;
   std::map<std::string, Job> jobs_;
-  std::map<std::string, std::int64_t> registers_;
+  std::map<int, std::pair<bool, bool>> nodes_;  // there, closed; as wanted
   int next_ = 0;
   std::uint64_t actions_ = 0;
 };

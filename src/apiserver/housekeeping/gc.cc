@@ -9,6 +9,18 @@
 #include "kube/names.h"
 
 namespace muster::apiserver {
+namespace {
+
+/// Whether a write was made, or there is nothing left to write.
+template <typename T>
+bool ended(const std::string& what, const Result<T>& done) {
+  if (done || done.error().code == Code::kNotFound || done.error().code == Code::kConflict)
+    return true;
+  log::warn("apiserver", "gc of {}: {}", what, done.error().message);
+  return false;
+}
+
+}  // namespace
 
 void GarbageCollector::index(const Ref& ref, const json::Value& object, bool present) {
   const std::string uid(kube::uid_of(object));
@@ -128,21 +140,38 @@ Task<void> GarbageCollector::visit(Ref ref) {
   if (!stored) co_return;
   const ResourcePtr resource = core_.resources.by_storage(ref.storage);
   if (!resource) co_return;
-  if (kube::is_deleting(stored->object)) {
+  bool done = true;
+  if (!kube::is_deleting(stored->object)) {
+    done = co_await collect_absent_owners(ref, stored, resource);
+  } else {
     if (has_finalizer(stored->object, kube::names::kubernetes::kForegroundDeletion))
-      co_await foreground(ref, stored, resource);
-    if (has_finalizer(stored->object, kube::names::kubernetes::kOrphan))
-      co_await orphan(ref, stored, resource);
-    co_return;
+      done = co_await foreground(stored, resource);
+    if (has_finalizer(stored->object, kube::names::kubernetes::kOrphan)) {
+      const bool orphaned = co_await orphan(stored, resource);
+      done = done && orphaned;
+    }
   }
-  co_await collect_absent_owners(ref, stored, resource);
+  if (done)
+    retry_delay_ = kRetryFirst;
+  else
+    try_again(ref);
 }
 
-Task<void> GarbageCollector::collect_absent_owners(const Ref& ref,
+void GarbageCollector::try_again(const Ref& ref) {
+  failed_.insert(ref);
+  if (retry_timer_) return;
+  retry_timer_ = core_.env.after(retry_delay_, [this] {
+    retry_timer_.reset();
+    retry_delay_ = std::min(retry_delay_ * 2, kRetryMost);
+    for (const Ref& each : std::exchange(failed_, {})) enqueue(each);
+  });
+}
+
+Task<bool> GarbageCollector::collect_absent_owners(const Ref& ref,
                                                    const StoredPtr& stored,
                                                    const ResourcePtr& resource) {
   const auto owners = kube::owners_of(stored->object);
-  if (owners.empty()) co_return;
+  if (owners.empty()) co_return true;
   std::vector<std::string> absent;
   std::size_t waiting = 0;
   for (const kube::OwnerReference& owner : owners) {
@@ -157,7 +186,7 @@ Task<void> GarbageCollector::collect_absent_owners(const Ref& ref,
       ++waiting;
     }
   }
-  if (absent.empty() && waiting < owners.size()) co_return;
+  if (absent.empty() && waiting < owners.size()) co_return true;
   if (absent.size() + waiting < owners.size()) {
     // Some owner lives on: only the dangling references go.
     WriteOptions options;
@@ -178,9 +207,7 @@ Task<void> GarbageCollector::collect_absent_owners(const Ref& ref,
           return next;
         },
         options);
-    if (!trimmed)
-      log::debug("apiserver", "gc of {}/{}: {}", ref.storage, ref.key, trimmed.error().message);
-    co_return;
+    co_return ended(ref.storage + "/" + ref.key, trimmed);
   }
   DeleteRequest request;
   request.uid = std::string(kube::uid_of(stored->object));
@@ -188,16 +215,10 @@ Task<void> GarbageCollector::collect_absent_owners(const Ref& ref,
   request.propagation = waiting > 0 && has_dependents ? "Foreground" : "Background";
   const auto removed = co_await core_.writer->remove(
       resource, std::string(stored->ns()), std::string(stored->name()), request);
-  if (!removed && removed.error().code != Code::kNotFound &&
-      removed.error().code != Code::kConflict) {
-    log::warn("apiserver", "gc of {}/{}: {}", ref.storage, ref.key, removed.error().message);
-  }
+  co_return ended(ref.storage + "/" + ref.key, removed);
 }
 
-Task<void> GarbageCollector::foreground(const Ref& ref,
-                                        const StoredPtr& stored,
-                                        const ResourcePtr& resource) {
-  (void)ref;
+Task<bool> GarbageCollector::foreground(const StoredPtr& stored, const ResourcePtr& resource) {
   const std::string uid(kube::uid_of(stored->object));
   std::set<Ref> dependents;
   if (const auto found = dependents_.find(uid); found != dependents_.end())
@@ -211,15 +232,13 @@ Task<void> GarbageCollector::foreground(const Ref& ref,
     }
     if (!kube::is_deleting(live->object)) enqueue(dependent);
   }
-  if (!blocked)
-    co_await drop_finalizer(
-        core_, resource, stored, std::string(kube::names::kubernetes::kForegroundDeletion));
+  if (blocked) co_return true;
+  const bool dropped = co_await drop_finalizer(
+      core_, resource, stored, std::string(kube::names::kubernetes::kForegroundDeletion));
+  co_return dropped;
 }
 
-Task<void> GarbageCollector::orphan(const Ref& ref,
-                                    const StoredPtr& stored,
-                                    const ResourcePtr& resource) {
-  (void)ref;
+Task<bool> GarbageCollector::orphan(const StoredPtr& stored, const ResourcePtr& resource) {
   const std::string uid(kube::uid_of(stored->object));
   std::set<Ref> dependents;
   if (const auto found = dependents_.find(uid); found != dependents_.end())
@@ -248,10 +267,12 @@ Task<void> GarbageCollector::orphan(const Ref& ref,
           return next;
         },
         options);
-    if (!stripped && stripped.error().code != Code::kNotFound)
-      log::warn("apiserver", "orphaning {}: {}", dependent.key, stripped.error().message);
+    // With a reference left it would be taken for garbage once its owner is gone.
+    if (!ended(dependent.key, stripped)) co_return false;
   }
-  co_await drop_finalizer(core_, resource, stored, std::string(kube::names::kubernetes::kOrphan));
+  const bool dropped = co_await drop_finalizer(
+      core_, resource, stored, std::string(kube::names::kubernetes::kOrphan));
+  co_return dropped;
 }
 
 }  // namespace muster::apiserver

@@ -28,15 +28,21 @@ class GarbageCollector {
     std::string storage, key;
     auto operator<=>(const Ref&) const = default;
   };
+  static constexpr Duration kRetryFirst = std::chrono::seconds(1);
+  static constexpr Duration kRetryMost = std::chrono::seconds(30);
+
   void index(const Ref& ref, const json::Value& object, bool present);
   void enqueue(Ref ref);
   Task<void> work();
   Task<void> visit(Ref ref);
-  Task<void> collect_absent_owners(const Ref& ref,
+  /// False: a write failed, and is worth another try.
+  Task<bool> collect_absent_owners(const Ref& ref,
                                    const StoredPtr& stored,
                                    const ResourcePtr& resource);
-  Task<void> foreground(const Ref& ref, const StoredPtr& stored, const ResourcePtr& resource);
-  Task<void> orphan(const Ref& ref, const StoredPtr& stored, const ResourcePtr& resource);
+  Task<bool> foreground(const StoredPtr& stored, const ResourcePtr& resource);
+  Task<bool> orphan(const StoredPtr& stored, const ResourcePtr& resource);
+  /// With back-off: no change may ever lead here again.
+  void try_again(const Ref& ref);
   [[nodiscard]] StoredPtr find(const Ref& ref);
 
   Core& core_;
@@ -45,6 +51,9 @@ class GarbageCollector {
   std::deque<Ref> queue_;
   std::set<Ref> queued_;
   std::unique_ptr<Signal> wake_;
+  std::set<Ref> failed_;
+  Duration retry_delay_ = kRetryFirst;
+  std::unique_ptr<Timer> retry_timer_;
 };
 
 }  // namespace muster::apiserver

@@ -1,5 +1,7 @@
 #include "apiserver/housekeeping/protection.h"
 
+#include <algorithm>
+
 #include "apiserver/registry/finalizers.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
@@ -54,12 +56,21 @@ void GroupProtection::consider(std::string key) {
 
 Task<void> GroupProtection::release(std::string key) {
   const Gate::Pass pass(core_.gate);
-  const StoredPtr group = core_.image.collection(kube::collections::kNativePodGroups).find(key);
-  if (!group) co_return;
-  co_await drop_finalizer(core_,
-                          core_.resources.by_storage(kube::collections::kNativePodGroups),
-                          group,
-                          std::string(kube::names::kubernetes::kPodGroupProtection));
+  const auto signal = core_.env.make_signal();
+  const Gate::Sleeper sleeper(core_.gate, *signal);
+  constexpr Duration kRetryMost = std::chrono::seconds(30);
+  for (Duration delay = std::chrono::seconds(1); !core_.gate.closed();
+       delay = std::min(delay * 2, kRetryMost)) {
+    const StoredPtr group = core_.image.collection(kube::collections::kNativePodGroups).find(key);
+    if (!group) co_return;
+    const bool dropped =
+        co_await drop_finalizer(core_,
+                                core_.resources.by_storage(kube::collections::kNativePodGroups),
+                                group,
+                                std::string(kube::names::kubernetes::kPodGroupProtection));
+    if (dropped) co_return;
+    co_await signal->wait(delay);
+  }
 }
 
 }  // namespace muster::apiserver

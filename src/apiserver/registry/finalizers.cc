@@ -27,7 +27,7 @@ void set_finalizer(json::Value& object, std::string_view finalizer, bool wanted)
   if (all.empty()) json::remove(object, {"metadata", "finalizers"});
 }
 
-Task<void> drop_finalizer(Core& core,
+Task<bool> drop_finalizer(Core& core,
                           ResourcePtr resource,
                           StoredPtr stored,
                           std::string finalizer) {
@@ -44,9 +44,10 @@ Task<void> drop_finalizer(Core& core,
         return next;
       },
       options);
-  if (!done && done.error().code != Code::kNotFound && done.error().code != Code::kConflict) {
-    log::warn("apiserver", "finalizer {} of {}: {}", finalizer, stored->key, done.error().message);
-  }
+  if (done || done.error().code == Code::kNotFound || done.error().code == Code::kConflict)
+    co_return true;
+  log::warn("apiserver", "finalizer {} of {}: {}", finalizer, stored->key, done.error().message);
+  co_return false;
 }
 
 }  // namespace muster::apiserver
