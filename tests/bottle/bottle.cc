@@ -217,7 +217,8 @@ int run_broken() {
     bool found = false;
     for (std::uint64_t seed = 1; seed <= 5 && !found; ++seed) {
       const Report report = run_apart({.seed = seed, .steps = 60, .broken = check});
-      found = report.check == check;
+      // A disk that lies loses what was acknowledged, or so much that nothing can be read.
+      found = report.check == check || (check == "durable" && report.check == "serves");
       if (found) fmt::print("ok    {}: {}\n", check, report.what);
       if (!found) fmt::print("      seed {}: {} {}\n", seed, report.check, report.what);
     }
