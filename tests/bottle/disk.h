@@ -39,6 +39,8 @@ class Disk {
 
   void set_full(bool full) { full_ = full; }
   void fail_next_sync() { fail_sync_ = true; }
+  /// It has room, and syncs as it should.
+  void mend() { full_ = fail_sync_ = false; }
 
   /// How often each thing happened, for the report.
   struct Counts {

@@ -157,7 +157,7 @@ class Run {
   void heal() {
     tell("all is mended");
     cluster_.place().faults = {};
-    disk_.set_full(false);
+    disk_.mend();
     for (int i = 0; i < 40; ++i) {
       start_what_is_down();
       pass(std::chrono::seconds(5));
