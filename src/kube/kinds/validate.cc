@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/strings.h"
 #include "kube/kinds/names.h"
@@ -216,10 +217,10 @@ Error invalid(const Gvk& gvk, std::string_view name, std::vector<Cause> causes) 
   Error error;
   error.code = Code::kInvalid;
   std::vector<std::string> texts;
+  std::unordered_set<std::string> said;  // there may be thousands
   for (const Cause& cause : causes) {
     std::string text = cause.field.empty() ? cause.message : cause.field + ": " + cause.message;
-    if (std::find(texts.begin(), texts.end(), text) == texts.end())
-      texts.push_back(std::move(text));
+    if (said.insert(text).second) texts.push_back(std::move(text));
   }
   // Events answer as core events whichever of their two groups was asked.
   const std::string group = gvk.group == groups::kEvents ? "" : gvk.group;
