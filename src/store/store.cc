@@ -262,6 +262,10 @@ void give_back_some(const std::shared_ptr<Core>& core) {
 void look_at_disk(const std::shared_ptr<Core>& core) {
   core->resting = false;
   core->look_due = core->env.monotonic() + kLookAgain;
+  if (core->failure) {  // room would not mend that
+    core->full = false;
+    return;
+  }
   if (!core->reserve || core->reserve->hold()) {
     core->full = false;
     log::info("store", "there is room on the disk again, writes go on");

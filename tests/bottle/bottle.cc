@@ -4,6 +4,8 @@
 ///   bottle [--cpu SECONDS] [--seed S] [--steps N]   seed after seed, for so long (default 60, 1, 120);
 ///                                                   --hours H for as long as that
 ///   bottle --replay S [--steps N]                   one seed, told as it happens
+///   --open                                          also faults whose findings are open: deleted
+///                                                   nodes, failed syncs
 ///   bottle --break                                  does what each check forbids; each must say so
 ///
 /// Each seed runs in a child of its own. A seed that fails is run again, must fail the same way,
@@ -243,6 +245,7 @@ int main(int argc, char** argv) {
     if (words[i] == "--break") return run_broken();
     if (words[i] == "--cpu") cpu = std::strtod(value(), nullptr);
     if (words[i] == "--hours") cpu = 3600 * std::strtod(value(), nullptr);
+    if (words[i] == "--open") options.open = true;
     if (words[i] == "--steps") options.steps = std::atoi(value());
     if (words[i] == "--seed") options.seed = std::strtoull(value(), nullptr, 10);
     if (words[i] == "--replay") {

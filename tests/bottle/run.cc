@@ -109,6 +109,7 @@ class Run {
       tell(full_ ? "disk: full" : "disk: has room");
       disk_.set_full(full_);
     } else if (what < 95) {
+      if (!options_.open) return;
       tell("disk: the next sync fails");
       disk_.fail_next_sync();
     } else if (what < 130 && cluster_.serves()) {
@@ -132,7 +133,7 @@ class Run {
                        faults.cut));
     } else if (what < 220) {
       ++outcome_.faults["nodes changed"];
-      users_.change_node(static_cast<int>(random.below(3)));
+      users_.change_node(static_cast<int>(random.below(3)), options_.open);
     } else if (what < 235) {
       const Part part = kParts[random.below(3)];
       const auto offset = std::chrono::seconds(random.below(1200)) - std::chrono::minutes(10);

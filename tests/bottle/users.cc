@@ -145,12 +145,12 @@ void Users::mend_all() {
   }
 }
 
-void Users::change_node(int number) {
+void Users::change_node(int number, bool may_vanish) {
   auto& [there, closed] = nodes_.try_emplace(number, true, false).first->second;
   if (!there || closed) {
     there = true;
     closed = false;
-  } else if (world_.random().chance(50)) {
+  } else if (may_vanish && world_.random().chance(50)) {
     there = false;
   } else {
     closed = true;

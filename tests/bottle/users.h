@@ -22,7 +22,7 @@ class Users {
   /// What is suspended goes on, and every node is there and takes pods.
   void mend_all();
   /// A node is deleted, comes back, or takes no more pods for a while.
-  void change_node(int number);
+  void change_node(int number, bool may_vanish);
   [[nodiscard]] std::size_t jobs() const { return jobs_.size(); }
   [[nodiscard]] std::uint64_t actions() const { return actions_; }
 
