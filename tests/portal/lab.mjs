@@ -142,7 +142,7 @@ const parts = {
     const [one, two] = ['alice~job-config-1', 'alice~job-config-2'];
     await byImport(alice, 'job-config-1.yaml');
     await until(alice, one, ['RUNNING']);
-    if (features.includes('check')) {
+    if (features.includes('decide')) {
       const said = await decisionOf(alice, 'job-config-2.yaml');
       check('21 the card names job-config-1 as victim before submission', /evict/.test(said ?? '') && /job-config-1/.test(said ?? ''), said);
     } else say('SKIPPED 21 the decision before submission: this server does not decide beforehand');
@@ -154,6 +154,13 @@ const parts = {
     check('21 its page shows it waiting', !!(await eventually(async () => /Waiting/.test(await main(alice)))), await main(alice));
     await until(alice, two, ['SUCCEEDED'], 40_000);
     await until(alice, one, ['SUCCEEDED'], 60_000);
+    await alice.goto(`${address}/jobs/${one}/timeline`);
+    await alice.getByRole('button', { name: 'As list' }).click();
+    const list = await eventually(async () => { const said = await main(alice); return /ended/.test(said) ? said : null; });
+    const order = ['running', 'evicted', 'requeued', 'resumed', 'ended'].map((w) => (list ?? '').indexOf(w));
+    check('21 the timeline: running, evicted, requeued, resumed, ended', order.every((at, i) => at >= 0 && (i === 0 || at > order[i - 1])), list);
+    check('21 it names who evicted it', /job-config-2/.test(list ?? ''), list);
+    check('21 and the code -101', /-101/.test(list ?? ''), list);
     const d = await detail(alice, one);
     check('21 retries 1, and it succeeded', d.row.retries.platform === 1 && d.row.state === 'SUCCEEDED', JSON.stringify(d.row));
     await alice.goto(`${address}/timeline?jobs=${one},${two}`);
@@ -272,7 +279,7 @@ const parts = {
     const alice = people.alice;
     const refused = await byImport(alice, 'x-6-four.yaml');
     check('24 a gang of four is refused with REST\'s own words', /Job requests 4 SKUs, exceeds maximum 2 SKUs in VC default\./.test(refused ?? ''), refused);
-    if (!features.includes('check')) { say('SKIPPED 24 decisions before submission: this server does not decide beforehand'); return; }
+    if (!features.includes('decide')) { say('SKIPPED 24 decisions before submission: this server does not decide beforehand'); return; }
     for (const [file, said] of [['x-6-four.yaml', /Refused[^]*Job requests 4 SKUs, exceeds maximum 2 SKUs in VC default\./], ['x-7-wide.yaml', /Can never run/], ['x-7-four.yaml', /Would start now[^]*2 of 4/]]) {
       const card = await decisionOf(alice, file);
       check(`24 the card for ${file}`, said.test(card ?? ''), card);

@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <set>
 
 #include "base/strings.h"
 #include "json/text.h"
@@ -12,6 +11,7 @@
 #include "kube/names.h"
 #include "portal/api/api.h"
 #include "portal/api/mask.h"
+#include "portal/api/timeline.h"
 #include "portal/jobs/rows.h"
 
 namespace muster::portal {
@@ -56,67 +56,6 @@ Task<void> give_config(ApiWorld& api, ApiCall& call, const JobIndex::Entry& entr
           ? std::string(submitted)
           : json::to_yaml(masked(*object, whole ? Environment::kShown : Environment::kHidden));
   co_await answer(call.writer, std::move(response));
-}
-
-json::Value segment(std::string_view kind, Millis from, Millis to, std::string text) {
-  return {{"kind", kind},
-          {"from", from},
-          {"to", to == 0 ? json::Value(nullptr) : json::Value(to)},
-          {"text", std::move(text)}};
-}
-
-/// What the object and its pods still say; attempts before the present one are known from events.
-json::Value timeline_of(const World& world, const JobIndex::Entry& entry) {
-  const Keys& keys = world.jobs.table().keys(entry.slot);
-  const Texts& texts = world.jobs.table().texts(entry.slot);
-  json::Array segments, tasks, marks;
-  Millis bound = 0;
-  std::set<std::string> nodes;
-  for (const auto& [name, task] : entry.tasks) {
-    if (task.scheduled != 0 && (bound == 0 || task.scheduled < bound)) bound = task.scheduled;
-    if (!task.node.empty()) nodes.insert(task.node);
-  }
-  const Millis queued_until = keys.state == State::kWaiting && bound == 0 ? 0
-                              : bound != 0                                ? bound
-                                                                          : keys.started;
-  segments.push_back(segment("queued", keys.submitted, queued_until, texts.wait.text));
-  if (bound != 0) segments.push_back(segment("starting", bound, keys.started, ""));
-  const std::vector<std::string> names(nodes.begin(), nodes.end());
-  if (keys.started != 0)
-    segments.push_back(segment("running", keys.started, keys.ended, join(names, ", ")));
-  for (const auto& [name, task] : entry.tasks) {
-    if (tasks.size() >= 200) break;
-    json::Array own;
-    own.push_back(segment("queued",
-                          task.created,
-                          task.scheduled,
-                          task.state == TaskState::kWaiting ? task.reason : ""));
-    if (task.scheduled != 0)
-      own.push_back(segment("starting", task.scheduled, task.started, task.node));
-    if (task.started != 0) own.push_back(segment("running", task.started, task.ended, task.node));
-    tasks.push_back({{"id", task_id(task)}, {"segments", std::move(own)}});
-  }
-  marks.push_back({{"at", keys.submitted}, {"kind", "submitted"}, {"text", ""}, {"by", nullptr}});
-  for (const auto& [at, event] : world.events.all()) {
-    if (marks.size() > 200 || world.jobs.of_uid(event.uid) != &entry) continue;
-    if (event.reason == "Preempted")
-      marks.push_back(
-          {{"at", event.at}, {"kind", "evicted"}, {"text", event.message}, {"by", nullptr}});
-    else if (event.reason == "FailedScheduling")
-      marks.push_back(
-          {{"at", event.at}, {"kind", "reason"}, {"text", event.message}, {"by", nullptr}});
-  }
-  if (keys.ended != 0)
-    marks.push_back({{"at", keys.ended},
-                     {"kind", keys.state == State::kFailed ? "failed" : "ended"},
-                     {"text", texts.exit_phrase},
-                     {"by", nullptr}});
-  json::Array attempts;
-  attempts.push_back({{"n", keys.retries_platform},
-                      {"segments", std::move(segments)},
-                      {"tasks", std::move(tasks)},
-                      {"tasksTotal", entry.tasks.size()}});
-  return {{"now", world.now()}, {"attempts", std::move(attempts)}, {"marks", std::move(marks)}};
 }
 
 std::string tasks_text(const JobIndex::Entry& entry) {
@@ -202,7 +141,11 @@ Task<void> serve_job(ApiWorld api, ApiCall call) {
   } else if (path.rest == "config") {
     co_await give_config(api, call, entry);
   } else if (path.rest == "timeline") {
-    co_await answer_json(call.writer, timeline_of(api.world, entry));
+    auto story = co_await timeline_of(api.world, call.visitor.user, path.id);
+    if (story)
+      co_await answer_json(call.writer, std::move(*story));
+    else
+      co_await answer_error(call.writer, story.error());
   } else if (path.rest == "attempts" && path.more.size() == 1) {
     co_await give_attempt(api, call, entry, path.more[0]);
   } else if (path.rest == "log") {
