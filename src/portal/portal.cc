@@ -111,6 +111,7 @@ struct Portal::Impl {
   Files files;
   client::Informers& informers;
   Trail trail;
+  CheckLimit checks;
   Samples samples;
   World world;
   Hub hub;
@@ -401,7 +402,7 @@ Task<void> Portal::Impl::route(net::Request request,
                std::move(parts),
                std::move(*visitor),
                tab ? writer : ending};
-  co_await serve_api({world, sessions, hub, site, samples}, std::move(call));
+  co_await serve_api({world, sessions, hub, site, samples, checks}, std::move(call));
   if (people) changing.erase(user);
 }
 
@@ -491,7 +492,7 @@ Task<json::Value> Portal::Impl::session_value(std::optional<User> user) {
     const bool known = co_await options.known_password(user->name);
     value["defaultPassword"] = known;
   }
-  for (const char* one : {"exec", "log", "views"}) features.push_back(json::Value(one));
+  for (const char* one : {"exec", "log", "views", "check"}) features.push_back(json::Value(one));
   if (options.rest) features.push_back(json::Value("rest"));
   if (options.sign_in) features.push_back(json::Value("password"));
   if (options.rest_call && user && user->openpai) features.push_back(json::Value("tokens"));

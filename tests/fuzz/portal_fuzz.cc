@@ -7,6 +7,7 @@
 #include "answers/jobs/facts.h"
 #include "json/json.h"
 #include "json/yaml.h"
+#include "portal/api/locate.h"
 #include "portal/api/mask.h"
 #include "portal/files/files.h"
 #include "portal/http/site.h"
@@ -40,6 +41,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     a::task_facts(*value);
     for (std::size_t i = 0; i < a::kJobKinds; ++i) a::job_facts(static_cast<a::JobKind>(i), *value);
   }
+  // A manifest with a path in its first line, as a complaint names it.
+  const std::string_view first = text.substr(0, text.find('\n'));
+  const p::Spot spot = p::locate(text, p::path_parts(first));
+  if (spot.line < 0 || spot.col < 0 || p::spot_of_message(text).line < 0) std::abort();
   const auto yaml = muster::json::parse_yaml_one(text, 10'000);
   if (yaml) p::masked(*yaml, p::Environment::kHidden);
   muster::net::Request request;

@@ -1,5 +1,5 @@
 // Checks of the portal in Chromium on a small cluster: signing in, every page, people, jobs, lists, forms, narrow screens, a crash.
-import { address, api, ask, axe, check, editorText, eventually, password, person, play, seen, signIn, submit, tabOf } from './page.mjs';
+import { address, api, ask, axe, check, editorText, eventually, password, person, play, seen, signIn, submit, tabOf, writeEditor } from './page.mjs';
 
 const job = (name, gpus, command, extra = '') => `apiVersion: batch/v1
 kind: Job
@@ -161,6 +161,42 @@ const parts = {
     await admin.getByLabel('Tasks', { exact: true }).fill('5');
     const text = await eventually(async () => { const s = await editorText(admin); return s?.includes('instances: 5') ? s : null; });
     check('39 a form edit changes its line and comments stay', !!text && text.includes('# All of them start together'), text);
+  },
+  /** What is wrong with a manifest is marked where it stands, in the words of REST or of the API server. */
+  async findings() {
+    const pytorch = (spec) => `apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: marks, namespace: default}\nspec:\n  pytorchReplicaSpecs:\n    Master:\n${spec}`;
+    const template = '      template:\n        spec:\n          containers:\n          - name: pytorch\n            image: python\n';
+    const mpi = (spec) => `apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {name: marks, namespace: default}\nspec:\n  mpiReplicaSpecs:\n    Launcher:\n${spec}`;
+    const pai = (role, more = '') => `protocolVersion: 2\nname: marks\ntype: job\nprerequisites:\n- {protocolVersion: 2, name: image, type: dockerimage, uri: python}\ntaskRoles:\n  train:\n${role}${more}`;
+    const role = '    instances: 1\n    dockerImage: image\n    resourcePerInstance: {cpu: 1, memoryMB: 512, gpu: 1}\n    commands: [sleep 1]\n';
+    const cases = [
+      ['OpenPAI, an unknown key', pai(`${role}    colour: red\n`), 12, 5],
+      ['OpenPAI, a wrong type', pai(role.replace('instances: 1', 'instances: many')), 8, 5],
+      ['OpenPAI, a missing field', pai(role.replace('    dockerImage: image\n', '')), 7, 3],
+      ['PyTorchJob, an unknown key', pytorch(`      replicas: 1\n      colour: red\n${template}`), 8, 7],
+      ['PyTorchJob, a wrong type', pytorch(`      replicas: many\n${template}`), 7, 7],
+      ['PyTorchJob, a missing field', pytorch('      replicas: 1\n'), 6, 5],
+      ['MPIJob, an unknown key', mpi(`      replicas: 1\n      colour: red\n${template}`), 8, 7],
+      ['MPIJob, a wrong type', mpi(`      replicas: many\n${template}`), 7, 7],
+      ['MPIJob, a missing field', mpi('      replicas: 1\n'), 6, 5],
+    ];
+    await admin.goto(`${address}/submit`);
+    for (const [i, [what, marks, line, col]] of cases.entries()) {
+      const text = marks.replace('name: marks', `name: marks-${i}`);
+      await writeEditor(admin, text);
+      const found = (await api(admin, 'POST', '/check', text)).body.diagnostics;
+      const said = found?.[0];
+      check(`40 ${what} is marked at ${line}:${col}`, said?.line === line && said?.col === col, JSON.stringify(found));
+      const shown = await eventually(async () => { const list = await admin.locator('ul.in li').allInnerTexts(); return list.some((l) => l.includes(said?.message ?? '?')) ? list : null; }, 4000);
+      check(`40 ${what} is shown beneath the editor`, !!shown, said?.message);
+      const refused = await api(admin, 'POST', '/jobs', text);
+      const words = String(refused.body.message ?? '');
+      const same = what.startsWith('OpenPAI') ? words.includes(said?.message.replace(/: colour$/, '')) : refused.status >= 400 ? words.includes(said?.message.split(': ').slice(1).join(': ')) || words.includes(said?.message) : what.includes('unknown');
+      check(`40 ${what}: the words are those of submitting`, same, `${said?.message} | ${refused.status} ${words}`);
+      if (refused.status < 300) await api(admin, 'POST', '/jobs:act', { action: 'stop', ids: [refused.body.id] });
+    }
+    await admin.waitForTimeout(500);
+    check('40 the line is marked in the editor', await admin.evaluate(() => !!document.querySelector('.editor').shadowRoot.querySelector('.cm-lint-marker-error')));
   },
   async map() {
     await admin.goto(`${address}/topology`);

@@ -185,6 +185,39 @@ def rights(muster, admin):
     check("/kube refuses in her name", carol.get("/kube/api/v1/nodes")[0] == 403)
 
 
+def checks(muster, visitor):
+    """A check makes nothing, and neither much nor often is asked for nothing."""
+
+    def ask(text):
+        status, headers, body = visitor.ask("POST", f"{API}/check", text, {"Content-Type": "text/yaml"})
+        return status, headers, json.loads(body)
+
+    def everything():
+        muster.wait_idle()
+        objects = muster.kubectl("get", "pods,jobs,pytorchjobs,podgroups,events,configmaps,secrets", "-A", "-o", "json")
+        listed = json.loads(objects.stdout)["items"]
+        counts = visitor.topic("counts")[1]["value"]
+        revision = json.loads(muster.kubectl("get", "--raw", "/api/v1/pods").stdout)["metadata"]["resourceVersion"]
+        return sorted(one["metadata"]["uid"] for one in listed), counts["all"], revision
+
+    before = everything()
+    good = json.dumps(batch_job("only-asked", 1))
+    status, _, answer = ask(good)
+    check("[41] a check says what would be made", status == 200 and "kind: Job" in answer["objects"], answer)
+    check("[41] and finds nothing wrong", answer["diagnostics"] == [] and answer["kind"] == "job", answer)
+    wrong = json.loads(good)
+    wrong["spec"]["template"]["spec"]["restartPolicy"] = "Sometimes"
+    found = ask(json.dumps(wrong))[2]["diagnostics"]
+    check("[41] what is wrong has its path", found[0]["path"] == "spec.template.spec.restartPolicy", found)
+    broken = ask("a: [")[2]["diagnostics"]
+    check("[41] broken YAML has its line", broken[0]["line"] >= 1 and broken[0]["message"], broken)
+    check("[41] nothing is stored: no object, event, count or revision", everything() == before, (before, everything()))
+    check("[41] over 1 MiB: 413", ask("a: " + "x" * (1024 * 1024))[0] == 413)
+    answers = [ask(good)[:2] for _ in range(60)]
+    refused = [headers for status, headers in answers if status == 429]
+    check("[41] too often: 429 with Retry-After", refused and refused[0].get("retry-after"), [a[0] for a in answers])
+
+
 def brute_force(muster, visitor):
     """Filters and sorts equal what a script finds in all rows."""
     manifests = []
@@ -242,6 +275,7 @@ with PortalCluster("--hollow", nodes=2, gpus=4) as muster:
     waiting = many_kinds(admin)
     live(admin, waiting)
     acts(admin, muster)
+    checks(muster, admin)
     rights(muster, admin)
     brute_force(muster, admin)
 sys.exit(check.close())

@@ -14,8 +14,11 @@ const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator](
 /** Asks chromium.py for something; its answer is one line. */
 export const ask = async (request) => { say(request); return (await answers.next()).value; };
 
+/** `seen`: what was there instead, or a function that finds it out. */
 export function check(what, holds, seen = '') {
-  say(holds ? `ok ${what}` : `FAIL ${what}: ${String(typeof seen === 'function' ? seen() : seen).replaceAll('\n', ' ').slice(0, 900)}`);
+  const fail = (found) => say(`FAIL ${what}: ${String(found).replaceAll('\n', ' ').slice(0, 900)}`);
+  if (holds) say(`ok ${what}`);
+  else Promise.resolve(typeof seen === 'function' ? seen() : seen).then(fail, fail);
   return holds;
 }
 
@@ -76,6 +79,7 @@ export async function play(parts, always = []) {
     if (only.length && !always.includes(name) && !only.includes(name)) continue;
     try { await run(); } catch (e) { check(`part ${name} ran to its end`, false, e.stack); }
   }
+  await new Promise((r) => setTimeout(r, 200)); // what a failed check still finds out
   await browser.close();
   process.exit(0);
 }

@@ -12,19 +12,6 @@
 #include "portal/jobs/rows.h"
 
 namespace muster::portal {
-namespace {
-
-constexpr std::size_t kIdsMax = 10'000;
-constexpr std::size_t kManifestMax = 1024 * 1024;
-constexpr const char* kMerge = "application/merge-patch+json";
-
-std::string lower_plural(std::string_view kind) {
-  std::string word = to_lower(kind);
-  return word + (word.ends_with('s') ? "es" : "s");
-}
-
-/// Where the object of an apiVersion and kind is created, as the cluster itself says; NotFound when
-/// it has no such kind.
 Task<Result<std::string>> collection_of(World& world,
                                         const User& user,
                                         const kube::Gvk& gvk,
@@ -32,6 +19,7 @@ Task<Result<std::string>> collection_of(World& world,
   const std::string root = gvk.group.empty() ? "/api/" + gvk.version
                                              : fmt::format("/apis/{}/{}", gvk.group, gvk.version);
   const auto list = co_await world.kube.call_as(user, "GET", root, nullptr);
+  if (!list && list.error().code != Code::kNotFound) co_return fail(list.error());
   if (list) {
     for (const json::Value& resource : json::array_at(*list, "resources")) {
       const std::string_view name = json::string_at(resource, "name");
@@ -46,6 +34,17 @@ Task<Result<std::string>> collection_of(World& world,
                  fmt::format("this cluster has no kind {} in {}; check apiVersion and kind",
                              gvk.kind,
                              gvk.api_version()));
+}
+
+namespace {
+
+constexpr std::size_t kIdsMax = 10'000;
+constexpr std::size_t kManifestMax = 1024 * 1024;
+constexpr const char* kMerge = "application/merge-patch+json";
+
+std::string lower_plural(std::string_view kind) {
+  std::string word = to_lower(kind);
+  return word + (word.ends_with('s') ? "es" : "s");
 }
 
 /// The path of a job's own object.

@@ -83,6 +83,8 @@ Task<void> serve_api(ApiWorld api, ApiCall call) {
     co_await serve_topic(api, std::move(call));
   } else if (word == "jobs" && parts == 1 && method == "POST") {
     co_await submit_job(api, std::move(call));
+  } else if (word == "check" && parts == 1 && method == "POST") {
+    co_await serve_check(api, std::move(call));
   } else if (word == "jobs" && parts > 1) {
     co_await serve_job(api, std::move(call));
   } else if (word == "jobs:act" && method == "POST") {
@@ -113,8 +115,8 @@ Task<void> serve_api(ApiWorld api, ApiCall call) {
     call.request.target =
         "/api/v2" + call.request.target.substr(std::string_view("/api/portal/v1/pai").size());
     co_await api.world.options.rest_as(call.visitor.user, std::move(call.request), call.writer);
-  } else if (word == "check" || word == "whatif" || word == "sims" || word == "policy" ||
-             word == "policy:check" || word == "usage" || word == "tokens" || word == "pai") {
+  } else if (word == "whatif" || word == "sims" || word == "policy" || word == "policy:check" ||
+             word == "usage" || word == "tokens" || word == "pai") {
     co_await not_here(call.writer, fmt::format("this server has no {} yet", word));
   } else {
     co_await answer(

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "kube/meta.h"
 #include "net/http/http.h"
+#include "portal/api/check.h"
 #include "portal/cluster/samples.h"
 #include "portal/http/site.h"
 #include "portal/live/hub.h"
@@ -33,6 +35,7 @@ struct ApiWorld {
   Hub& hub;
   const Site& site;
   const Samples& samples;
+  CheckLimit& checks;
 };
 
 /// Answers every call of somebody who is signed in.
@@ -42,6 +45,7 @@ Task<void> serve_api(ApiWorld api, ApiCall call);
 Task<void> serve_topic(ApiWorld api, ApiCall call);
 Task<void> serve_job(ApiWorld api, ApiCall call);       // jobs/ID/…
 Task<void> submit_job(ApiWorld api, ApiCall call);      // POST jobs
+Task<void> serve_check(ApiWorld api, ApiCall call);     // POST check
 Task<void> act_on_jobs(ApiWorld api, ApiCall call);     // POST jobs:act
 Task<void> tell_impact(ApiWorld api, ApiCall call);     // GET jobs:impact
 Task<void> serve_node(ApiWorld api, ApiCall call);      // nodes/NAME
@@ -54,6 +58,13 @@ Task<void> serve_audit(ApiWorld api, ApiCall call);     // audit
 Task<void> serve_usage(ApiWorld api, ApiCall call);     // usage
 Task<void> serve_log(ApiWorld api, ApiCall call);       // log, WebSocket
 Task<void> serve_exec(ApiWorld api, ApiCall call);      // exec, WebSocket
+
+/// Where the object of an apiVersion and kind is created, as the cluster itself says; NotFound when
+/// it has no such kind.
+Task<Result<std::string>> collection_of(World& world,
+                                        const User& user,
+                                        const kube::Gvk& gvk,
+                                        const std::string& ns);
 
 /// What the portal keeps for one person, "views" or "tokens"; null: nothing.
 Task<Result<json::Value>> read_kept(World& world, std::string user, std::string what);

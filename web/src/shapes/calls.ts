@@ -14,7 +14,7 @@ export interface Session {
   plainHttp: boolean;
   /** The lab's known password is still the administrator's: a banner. */
   defaultPassword: boolean;
-  /** Which parts this server has: `check`, `whatif`, `sims`, `forecast`, `hived`, `policy`, `exec`, `rest` … */
+  /** Which parts this server has: `check`, `decide` (checks have decisions), `whatif`, `sims`, `forecast`, `hived`, `policy`, `exec`, `rest` … */
   features: string[];
   /** Namespaces in which this user may create jobs, the default first. */
   namespaces: string[];

@@ -163,7 +163,7 @@ const Watch = ({ counts }: { counts: Counts }): JSX.Element => (
 );
 const FirstUse = (): JSX.Element => (
   <section class="card">
-    <Empty title={t('No job of yours yet')} text={has('check') ? t('Submit one from a form, a YAML file or a template; before it is sent you see whether it would start now, on which nodes, or what it would wait for.') : t('Submit one from a form, a YAML file or a template; if it waits, its page says why.')}>
+    <Empty title={t('No job of yours yet')} text={has('decide') ? t('Submit one from a form, a YAML file or a template; before it is sent you see whether it would start now, on which nodes, or what it would wait for.') : t('Submit one from a form, a YAML file or a template; if it waits, its page says why.')}>
       <A class="button first" href="/submit?template=single">{t('Submit a first job')}</A>
       <p class="faint mono">muster submit pytorch --name=hello --gpus=1 --image=any "python3 -c 'print(42)'"</p>
     </Empty>

@@ -1,7 +1,6 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { num, tint } from '../../format';
-import { NODE_STATES } from '../../shapes/topology';
 import { A, param } from '../../state/route';
 import { jobHref } from '../../state/url';
 import { t } from '../../text';
@@ -37,7 +36,7 @@ export function MapTable({ map, only }: { map: Plain; only: string }): JSX.Eleme
             return (
               <tr key={s.nodes[n]}>
                 <td class="name"><A class="mono" href={`/nodes/${s.nodes[n]}`}>{s.nodes[n]}</A></td>
-                <td>{NODE_STATES[s.states[n] ?? 0]}</td><td class="less">{s.racks[s.rack[n] ?? -1] ?? '–'}</td><td class="less">{s.models[s.model[n] ?? -1] ?? '–'}</td>
+                <td>{[t('ready'), t('cordoned'), t('not ready')][s.states[n] ?? 0]}</td><td class="less">{s.racks[s.rack[n] ?? -1] ?? '–'}</td><td class="less">{s.models[s.model[n] ?? -1] ?? '–'}</td>
                 <td><span class="cells big" role="img" aria-label={t('{used} of {total} GPUs in use', { used: owners.filter((o) => o > 0).length, total: owners.length })}>{owners.map((o, i) => <i key={i} class={o > 0 ? `tint ${tint(s.jobs[o - 1]!.id)}` : off || map.bad.has(map.first[n]! + i) ? 'off' : o < 0 ? 'held' : 'open'} />)}</span></td>
                 <td>{jobs.slice(0, 3).map((o, i) => <>{i ? ', ' : ''}<A class="link" href={jobHref(s.jobs[o - 1]!.id)}>{s.jobs[o - 1]!.name}</A></>)}{jobs.length > 3 ? ` ${t('and {n} more', { n: jobs.length - 3 })}` : ''}</td>
               </tr>
