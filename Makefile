@@ -67,7 +67,7 @@ reproducible: ## Build the commit twice, in different folders, and compare the b
 profile: build ## Count what a busy cluster runs most, for release builds (cmake/muster.profdata)
 	@tools/profile
 
-demo: build ## A first minute: two jobs, one GPU, what happened and why
+demo: build ## A first minute: two jobs, one GPU, what happened and why; then the portal of a busy cluster
 	@tools/demo.sh
 
 bench: ## List the benchmarks

@@ -1,6 +1,6 @@
 #!/bin/bash
 # A new user's first minute: a cluster with one GPU, a medium job that has it, a critical one that takes it, what
-# happened and why. Everything lives in a temporary folder and is gone at the end.
+# happened and why; then the portal of a larger one. Everything lives in a temporary folder and is gone at the end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 muster=${MUSTER:-$PWD/build/muster}
@@ -8,9 +8,9 @@ muster=${MUSTER:-$PWD/build/muster}
 
 home=$(mktemp -d -t muster-demo-XXXXXX)
 export MUSTER_HOME=$home KUBECONFIG=$home/kubeconfig HOME=$home
-server=
+server= second=
 finish() {
-  [ -z "$server" ] || { kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; }
+  for one in $server $second; do kill "$one" 2>/dev/null || true; wait "$one" 2>/dev/null || true; done
   rm -rf "$home"
 }
 trap finish EXIT
@@ -87,4 +87,40 @@ show delete critical
 until_job third RUNNING
 show list
 
-say "That was it; the cluster and all its data go now."
+say "The same in a browser: twelve nodes with two hundred jobs of eight people"
+"$muster" up --data "$home/portal" --listen 127.0.0.1:0 --hollow --nodes 1 --gpus 8 >"$home/portal-log" 2>&1 &
+second=$!
+for _ in $(seq 150); do
+  grep -q ready "$home/portal-log" 2>/dev/null && break
+  kill -0 "$second" 2>/dev/null || { cat "$home/portal-log" >&2; exit 1; }
+  sleep 0.1
+done
+tools/portal_seed --data "$home/portal" --jobs 200 --nodes 12
+address=$(sed -n 's/.*portal: \(http[^ ]*\).*/\1/p' "$home/portal-log" | tail -1)
+password=$(cat "$home/portal/admin-password")
+[ -n "$address" ] || { echo "demo: no portal in this program:" >&2; cat "$home/portal-log" >&2; exit 1; }
+echo "$address as admin, password $password"
+if [ -t 0 ] && [ -t 1 ]; then
+  command -v xdg-open >/dev/null && [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ] && (xdg-open "$address" >/dev/null 2>&1 || true)
+  read -r -p "Look around; Enter ends the demo. " _
+else
+  # Nobody looks: it is enough that the portal answers and has the jobs.
+  python3 - "$address" "$password" <<'PYTHON'
+import http.cookiejar, json, sys, time, urllib.request
+address, password = sys.argv[1].rstrip("/"), sys.argv[2]
+browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+def ask(path, body=None):
+    head = {"Content-Type": "application/json", "Origin": address}
+    request = urllib.request.Request(address + "/api/portal/v1" + path, json.dumps(body).encode() if body else None, head)
+    return json.load(browser.open(request))
+ask("/session", {"user": "admin", "password": password})
+for _ in range(100):
+    if ask("/jobs")["total"] >= 200:
+        break
+    time.sleep(0.1)
+else:
+    sys.exit("demo: the portal does not show the jobs")
+PYTHON
+fi
+
+say "That was it; the clusters and all their data go now."

@@ -15,12 +15,16 @@ const rows = async (state) => (await (await page.request.get(`${address}/api/por
 const waiting = (await rows('WAITING'))[0]?.id ?? '';
 const running = (await rows('RUNNING'))[0]?.id ?? '';
 const failed = (await rows('FAILED'))[0]?.id ?? '';
-const SHOTS = [
-  ['home', '/', 'light', 1440], ['jobs', `/jobs?sel=${encodeURIComponent(waiting)}`, 'light', 1440], ['job', `/jobs/${waiting}`, 'light', 1440], ['failed', `/jobs/${failed}`, 'dark', 1440],
-  ['topology', `/topology?sel=${encodeURIComponent(running)}`, 'dark', 1440], ['rack', '/topology?z=21', 'light', 1440], ['submit', '/submit?template=distributed', 'light', 1440],
-  ['queues', '/queues', 'dark', 1440], ['nodes', '/nodes', 'light', 1440], ['timeline', '/timeline?span=1', 'light', 1440], ['events', '/events', 'dark', 1440],
+const one = (id) => encodeURIComponent(id);
+const BOOK = [
+  ['home', '/', 'light', 1440], ['jobs', `/jobs?sel=${one(waiting)}`, 'light', 1440], ['job', `/jobs/${waiting}`, 'light', 1440], ['failed', `/jobs/${failed}`, 'dark', 1440],
+  ['topology', `/topology?sel=${one(running)}`, 'dark', 1440], ['rack', '/topology?z=21', 'light', 1440], ['submit', '/submit?template=distributed', 'light', 1440],
+  ['queues', '/queues', 'dark', 1440], ['nodes', '/nodes', 'light', 1440], ['timeline', '/timeline?span=6', 'light', 1440], ['audit', '/admin/audit', 'light', 1440],
   ['jobs-phone', '/jobs', 'light', 390], ['job-phone', `/jobs/${waiting}`, 'dark', 390],
 ];
+// With a fifth argument: every page in both themes and widths, for whoever wants to look at all of them.
+const PAGES = { home: '/', jobs: '/jobs', panel: `/jobs?sel=${one(waiting)}`, waits: `/jobs/${waiting}`, runs: `/jobs/${running}`, tasks: `/jobs/${running}/tasks`, story: `/jobs/${running}/timeline`, config: `/jobs/${running}/config`, logs: `/jobs/${running}/logs`, failed: `/jobs/${failed}`, submit: '/submit', topology: '/topology', rack: '/topology?z=21', node: '/topology?z=52', timeline: '/timeline', queues: '/queues', queue: '/queues/research', nodes: '/nodes', onenode: '/nodes/r01-n01', events: '/events', whatif: '/whatif', sim: '/sim', profile: '/profile', users: '/admin/users', groups: '/admin/groups', scheduler: '/admin/scheduler', services: '/admin/services', audit: '/admin/audit' };
+const SHOTS = process.argv[6] ? Object.entries(PAGES).flatMap(([name, at]) => [1440, 390].flatMap((w) => ['light', 'dark'].map((theme) => [`${name}-${w}-${theme}`, at, theme, w]))) : BOOK;
 for (const [name, at, theme, width] of SHOTS) {
   await page.setViewportSize({ width, height: width === 390 ? 844 : 900 });
   await page.goto(`${address}/login`);

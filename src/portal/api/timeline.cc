@@ -1,12 +1,13 @@
 /// jobs/ID/timeline: the story of a job, attempt by attempt: what its object and pods say now, what
 /// OpenPAI keeps of earlier attempts, and who evicted whom.
+#include "portal/api/timeline.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <set>
 
 #include "base/strings.h"
-#include "portal/api/timeline.h"
 #include "portal/jobs/rows.h"
 
 namespace muster::portal {

@@ -1,0 +1,271 @@
+// Checks of the portal in Chromium where there are many of something. crowd.py starts the cluster.
+import { address, api, ask, check, eventually, password, person, play, signIn, submit, tabOf } from './page.mjs';
+
+let admin;
+const kubectl = (...words) => ask(`@kubectl ${JSON.stringify(words)}`);
+const main = (page) => page.locator('main').innerText();
+const sleeper = (name) => JSON.stringify({ apiVersion: 'batch/v1', kind: 'Job', metadata: { name, namespace: 'default' }, spec: { backoffLimit: 0, template: { metadata: { annotations: { 'muster.dev/hollow-duration': '3600s' } }, spec: { restartPolicy: 'Never', containers: [{ name: 'main', image: 'busybox' }] } } } });
+
+const parts = {
+  async sign_in() {
+    admin = await person();
+    await signIn(admin, 'admin', password);
+    await admin.getByRole('heading', { name: 'Home' }).waitFor();
+    await ask('@idle');
+  },
+
+  /** All that match, and one more meanwhile. */
+  async stops() {
+    await ask('@jobs 0 1234 stop-me');
+    await admin.goto(`${address}/jobs?q=stop-me`);
+    await eventually(async () => /^1,234/.test(await admin.locator('.head .sub').innerText()), 60_000);
+    await ask('@idle');
+    await admin.locator('tbody input[type=checkbox]').first().check();
+    await admin.getByRole('button', { name: 'Select all 1,234 that match' }).click();
+    await admin.getByRole('toolbar').getByRole('button', { name: 'Stop', exact: true }).click();
+    const dialog = admin.getByRole('dialog');
+    await dialog.getByRole('heading', { name: 'Stop 1,234 jobs?' }).waitFor();
+    const said = await dialog.innerText();
+    check('29 the dialog counts by user and state', /alice[^]*\d+ (waiting|running)/.test(said) && /bob[^]*\d+ (waiting|running)/.test(said), said);
+    check('29 keeping them is what Enter would do', (await admin.evaluate(() => document.activeElement?.textContent)) === 'Keep them');
+    await ask('@jobs 1234 1235 stop-me');
+    await eventually(async () => (await api(admin, 'GET', '/jobs?q=stop-me&limit=1')).body.total === 1235);
+    await dialog.getByRole('button', { name: 'Stop 1,234 jobs' }).click();
+    check('29 one more meanwhile: nothing is done, and the new number is shown', !!(await eventually(async () => /1,235 jobs match/.test(await dialog.innerText()))), await dialog.innerText());
+    check('29 nothing was stopped', (await api(admin, 'GET', '/jobs?q=stop-me&limit=1')).body.total === 1235);
+    await dialog.getByRole('button', { name: 'Keep them' }).click();
+    await admin.getByRole('toolbar').getByRole('button', { name: 'Stop', exact: true }).click();
+    await dialog.getByRole('button', { name: 'Stop 1,235 jobs' }).click();
+    check('29 all end', !!(await eventually(async () => (await api(admin, 'GET', '/jobs?q=stop-me&limit=1')).body.total === 0, 120_000)), async () => JSON.stringify((await api(admin, 'GET', '/jobs?q=stop-me&limit=1')).body.counts));
+    check('54 each of them is in the audit', (await api(admin, 'GET', '/audit?q=stop-me&user=admin&limit=1')).body.total >= 1235, async () => JSON.stringify((await api(admin, 'GET', '/audit?q=stop-me&limit=1')).body));
+  },
+
+  /** Two hundred changes a second under the pointer. */
+  async jobs() {
+    await admin.goto(`${address}/jobs`);
+    await admin.locator('tbody tr[data-id]').nth(6).waitFor();
+    const row = admin.locator('tbody tr[data-id]').nth(6);
+    const id = await row.getAttribute('data-id');
+    await row.hover();
+    const at = async () => (await admin.locator(`tr[data-id="${id}"]`).boundingBox())?.y;
+    const before = await at();
+    await ask('@churn 200');
+    let moved = 0;
+    for (let i = 0; i < 40; i++) { await admin.waitForTimeout(100); if ((await at()) !== before) moved++; }
+    check('30 the row under the pointer does not move', moved === 0, `${moved} of 40 looks`);
+    const news = admin.locator('.news');
+    const first = Number((await news.innerText()).replace(/\D/g, ''));
+    check('30 "n changes" counts', first > 0, await news.innerText());
+    await admin.mouse.move(5, 5);
+    await admin.keyboard.press('.');
+    check('30 . pauses', !!(await eventually(() => admin.getByText(/^Paused/).first().isVisible(), 3000)));
+    const ids = () => admin.evaluate(() => [...document.querySelectorAll('tbody tr[data-id]')].map((r) => r.dataset.id).join());
+    const frozen = await ids();
+    await admin.waitForTimeout(1500);
+    const still = await ids();
+    check('30 and nothing changes while it is paused', frozen.length > 0 && frozen === still, `${frozen} and ${still}`);
+    const made = await ask('@quiet');
+    await admin.keyboard.press('.');
+    await ask('@idle');
+    const truth = async () => (await api(admin, 'GET', '/jobs?limit=20')).body.rows.map((r) => r.id).join();
+    const shown = async () => (await admin.evaluate(() => [...document.querySelectorAll('tbody tr[data-id]')].slice(0, 20).map((r) => r.dataset.id).join()));
+    check(`30 resumed, the list is what the server has (after ${made} changes)`, !!(await eventually(async () => (await truth()).startsWith(await shown()) || (await shown()).startsWith(await truth()), 5000)), async () => `${await shown()} and ${await truth()}`);
+  },
+
+  async rights() {
+    await kubectl('create', 'namespace', 'lab');
+    await kubectl('create', 'serviceaccount', 'looker', '-n', 'lab');
+    await kubectl('create', 'clusterrolebinding', 'looker', '--clusterrole=view', '--serviceaccount=lab:looker');
+    await submit(admin, sleeper('not-yours-0'));
+    const looker = await person();
+    await looker.goto(`${address}/login`);
+    await looker.getByText('Sign in with token').click();
+    await looker.getByLabel('Token').fill(await ask('@token lab looker'));
+    await looker.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await looker.getByRole('heading', { name: 'Home' }).waitFor();
+    await looker.goto(`${address}/jobs/default/job/not-yours-0`);
+    await looker.getByRole('heading', { name: /not-yours-0/ }).waitFor();
+    check('12 who may only look sees no Stop', (await looker.getByRole('button', { name: 'Stop job' }).count()) === 0 && (await looker.getByRole('button', { name: 'Suspend' }).count()) === 0, await main(looker));
+    await looker.goto(`${address}/nodes`);
+    await looker.locator('tbody tr').first().waitFor();
+    await looker.goto(`${address}/nodes/r00-n00`);
+    await looker.getByRole('heading', { name: /r00-n00/ }).waitFor();
+    check('12 nor Cordon', (await looker.getByRole('button', { name: /Cordon|Drain/ }).count()) === 0, await main(looker));
+    const act = await api(looker, 'POST', '/jobs:act', { action: 'stop', ids: ['default/job/not-yours-0'] });
+    check('12 by hand it is refused', /Forbidden/.test(JSON.stringify(act.body)), JSON.stringify(act.body));
+    const direct = await looker.evaluate(async () => (await fetch('/kube/apis/batch/v1/namespaces/default/jobs/not-yours-0', { method: 'DELETE' })).status);
+    check('12 and 403 in the API', direct === 403, direct);
+    const rows = (await api(admin, 'GET', '/audit?q=not-yours&limit=50')).body.rows;
+    check('12 both refusals are in the audit', rows.filter((r) => r.code === 403 && /looker/.test(r.user) && r.from).length >= 2, JSON.stringify(rows));
+    await looker.context().close();
+  },
+
+  /** A job of two thousand tasks. */
+  async many() {
+    const value = { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'wide', namespace: 'default' }, spec: { parallelism: 2000, completions: 2000, completionMode: 'Indexed', template: { metadata: { annotations: { 'muster.dev/hollow-duration': '3600s' } }, spec: { restartPolicy: 'Never', containers: [{ name: 'main', image: 'busybox' }] } } } };
+    await submit(admin, JSON.stringify(value));
+    await eventually(async () => (await api(admin, 'GET', '/tasks/default%2Fjob%2Fwide?limit=1')).body.total === 2000, 60_000);
+    await ask('@idle');
+    await admin.goto(`${address}/jobs`);
+    await admin.locator('tbody tr[data-id]').first().waitFor();
+    const spans = [];
+    for (let i = 0; i < 5; i++) {
+      const begun = Date.now();
+      await admin.evaluate(() => { history.pushState(null, '', '/jobs/default/job/wide/tasks'); dispatchEvent(new PopStateEvent('popstate')); });
+      await admin.locator('section.card tbody tr').nth(3).waitFor();
+      spans.push(Date.now() - begun);
+      await admin.goto(`${address}/jobs`);
+      await admin.locator('tbody tr[data-id]').first().waitFor();
+    }
+    spans.sort((a, b) => a - b);
+    // The budget is 500 ms on a machine that does nothing else (bench/portal); here other suites run beside this one.
+    check(`32 its page is there in ${spans[2]} ms`, spans[2] <= 2000, spans.join());
+    await admin.goto(`${address}/jobs/default/job/wide/tasks`);
+    await admin.locator('section.card tbody tr').nth(3).waitFor();
+    check('32 at most 80 rows are in the page', (await admin.locator('section.card tbody tr').count()) <= 80, await admin.locator('section.card tbody tr').count());
+    const all = (await api(admin, 'GET', '/tasks/default%2Fjob%2Fwide?limit=500')).body.rows;
+    const node = all.find((r) => r.node)?.node;
+    const here = (await api(admin, 'GET', `/tasks/default%2Fjob%2Fwide?limit=500&node=${node}`)).body;
+    await admin.getByLabel('Node', { exact: true }).fill(node);
+    await admin.keyboard.press('Enter');
+    check('32 the filter by node', !!(await eventually(async () => Number((await admin.locator('section.card .note').first().innerText()).replace(/\D/g, '')) === here.total)) && here.total > 0 && here.total < 2000, `${await admin.locator('section.card .note').first().innerText()} and ${here.total}`);
+    await admin.goto(`${address}/jobs/default/job/wide/tasks?tstate=FAILED`);
+    check('32 the filter by state', !!(await eventually(async () => /No task/.test(await main(admin)))), await main(admin));
+    const tabs = [];
+    for (let i = 0; i < 10; i++) { const tab = await tabOf(admin); await tab.goto(`${address}/jobs/default/job/wide`); tabs.push(tab); }
+    await tabs[9].getByRole('heading', { name: /wide/ }).waitFor();
+    await admin.waitForTimeout(2000);
+    const used = Number(await ask('@cpu'));
+    await admin.waitForTimeout(10_000);
+    const share = (Number(await ask('@cpu')) - used) / 10;
+    check(`32 ten open pages take ${(share * 100).toFixed(1)} % of a core (10)`, share <= 0.1, share);
+    for (const tab of tabs) await tab.context().close();
+    await api(admin, 'POST', '/jobs:act', { action: 'stop', ids: ['default/job/wide'] });
+  },
+
+  /** A node that is cordoned, lost, and back. */
+  async nodes() {
+    const list = await tabOf(admin);
+    await list.goto(`${address}/nodes?q=r00-n01`);
+    await list.locator('tbody tr').first().waitFor();
+    await admin.goto(`${address}/topology?view=table`);
+    const onMap = () => admin.locator('tbody tr', { hasText: 'r00-n01' }).first().innerText();
+    await eventually(onMap);
+    const follows = async (what, word, other) => {
+      const begun = Date.now();
+      const says = (text) => text.includes(word) && !(other && text.includes(other));
+      const both = await eventually(async () => says(await list.locator('tbody').innerText()) && says(await onMap()), 6000);
+      check(`47 ${what}: list and map follow within 2 s (${Date.now() - begun} ms)`, !!both && Date.now() - begun <= 2000, async () => `${await list.locator('tbody').innerText()}, ${await onMap()}`);
+    };
+    await kubectl('cordon', 'r00-n01');
+    await follows('cordoned', 'cordoned');
+    await kubectl('uncordon', 'r00-n01');
+    await follows('back', 'ready', 'cordoned');
+    await kubectl('patch', 'node', 'r00-n01', '--subresource=status', '-p', '{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown"}]}}');
+    await follows('lost', 'not ready');
+    await kubectl('patch', 'node', 'r00-n01', '--subresource=status', '-p', '{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady"}]}}');
+    await follows('back again', 'ready', 'not ready');
+    await list.context().close();
+  },
+
+  async usage() {
+    const points = async () => (await api(admin, 'GET', `/usage?from=${Date.now() - 600_000}&to=${Date.now() + 60_000}&step=10000`)).body.at;
+    await eventually(async () => (await points()).length >= 2, 40_000);
+    const before = (await points()).length;
+    const away = Number(await ask('@restart'));
+    const after = await eventually(async () => { const p = await points(); return p.length >= before + 2 ? p : null; }, 60_000);
+    const holes = (after ?? []).slice(1).map((at, i) => (at - after[i]) / 1000);
+    check(`49 use over a restart of ${away} s has no hole larger than that (${Math.max(...holes).toFixed(0)} s between samples of 10 s)`, !!after && Math.max(...holes) <= away + 20.5, holes.join());
+    await admin.goto(`${address}/queues`);
+    check('49 the chart is drawn', !!(await eventually(() => admin.locator('.uplot canvas').isVisible())), await main(admin));
+  },
+
+  /** 10,000 nodes with 8 GPUs: what is drawn at a point is who is there, and a click selects them. */
+  async map() {
+    await ask('@idle');
+    const size = await admin.evaluate(async () => { const begun = performance.now(); const r = await fetch('/api/portal/v1/topology'); const text = await r.text(); const entry = performance.getEntriesByType('resource').filter((e) => e.name.endsWith('/topology')).at(-1); return { gzip: entry.encodedBodySize, length: text.length, ms: performance.now() - begun }; });
+    check(`44 the map is ${(size.gzip / 1000).toFixed(0)} kB packed (150)`, size.gzip <= 150_000, JSON.stringify(size));
+    const paints = [];
+    for (let i = 0; i < 3; i++) {
+      await admin.goto(`${address}/jobs`);
+      await admin.locator('tbody tr[data-id]').first().waitFor();
+      const begun = Date.now();
+      await admin.evaluate(() => { history.pushState(null, '', '/topology'); dispatchEvent(new PopStateEvent('popstate')); });
+      await admin.waitForFunction(() => { const c = document.querySelector('.map-canvas'); return c && c.width > 300 && c.getContext('2d').getImageData(30, 60, 200, 200).data.some((x) => x); });
+      paints.push(Date.now() - begun);
+    }
+    paints.sort((a, b) => a - b);
+    check(`44 first paint after ${paints[1]} ms (800)`, paints[1] <= 800, paints.join());
+    await admin.waitForTimeout(500);
+    const fps = await admin.evaluate(async () => { const box = document.querySelector('.map'); let frames = 0; const end = performance.now() + 2000; while (performance.now() < end) { box.scrollTop = (box.scrollTop + 60) % Math.max(1, box.scrollHeight - box.clientHeight); await new Promise(requestAnimationFrame); frames++; } box.scrollTop = 0; return frames / 2; });
+    check(`44 panning at ${fps.toFixed(0)} frames a second (30)`, fps >= 30, fps);
+    for (const z of [6, 21, 52]) await points(z);
+  },
+};
+
+/** At random points of the picture: the colour is that of the job that the server says is there, and a click selects that job. */
+async function points(z) {
+  await admin.goto(`${address}/topology?z=${z}`);
+  await admin.waitForFunction((z) => Number(document.querySelector('.map')?.dataset.cell) === z, z);
+  await admin.waitForTimeout(500);
+  const result = await admin.evaluate(async () => {
+    const t = (await (await fetch('/api/portal/v1/topology')).json()).value;
+    const owner = [];
+    for (let i = 0; i + 1 < t.owner.length; i += 2) for (let k = 0; k < t.owner[i + 1]; k++) owner.push(t.owner[i]);
+    const first = new Map();
+    let sum = 0;
+    t.nodes.forEach((n, i) => { first.set(n, sum); sum += t.gpus[i]; });
+    const slot = (key) => { let h = 0x811c9dc5; for (const b of new TextEncoder().encode(key)) { h ^= b; h = Math.imul(h, 0x01000193) >>> 0; } return (h >>> 13) % 8; };
+    const look = getComputedStyle(document.documentElement);
+    const probe = document.createElement('canvas').getContext('2d');
+    const rgb = (name) => { probe.fillStyle = look.getPropertyValue(name).trim(); probe.fillRect(0, 0, 1, 1); return [...probe.getImageData(0, 0, 1, 1).data.slice(0, 3)]; };
+    const colours = Array.from({ length: 8 }, (_, i) => rgb(`--c${i}`));
+    const box = document.querySelector('.map');
+    const canvas = document.querySelector('.map-canvas');
+    const c = canvas.getContext('2d');
+    const frame = () => new Promise(requestAnimationFrame);
+    let seed = 7;
+    const dice = (n) => { seed = (Math.imul(seed, 1103515245) + 12345) >>> 0; return (seed >>> 8) % n; };
+    const seen = { looked: 0, taken: 0, wrong: [], clicked: 0, clickedWrong: [] };
+    for (let tries = 0; tries < 6000 && seen.looked < 1000; tries++) {
+      if (tries % 40 === 0) { box.scrollTop = dice(Math.max(1, box.scrollHeight - box.clientHeight)); await frame(); await frame(); await frame(); }
+      const r = box.getBoundingClientRect();
+      const x = 8 + dice(box.clientWidth - 16);
+      const y = 8 + dice(box.clientHeight - 16);
+      box.dispatchEvent(new PointerEvent('pointermove', { clientX: r.left + x, clientY: r.top + y, bubbles: true }));
+      await frame();
+      const said = document.querySelector('.hover-card .mono')?.textContent ?? '';
+      const m = /^(\S+) · GPU (\d+)/.exec(said);
+      if (!m) continue;
+      seen.looked++;
+      const g = first.get(m[1]) + Number(m[2]);
+      if (owner[g] <= 0) continue;
+      seen.taken++;
+      const job = t.jobs[owner[g] - 1];
+      const ratio = canvas.width / canvas.clientWidth;
+      // The point may be on the gap, a letter or an outline: the colour must be near it.
+      const area = c.getImageData(Math.max(0, x * ratio - 3), Math.max(0, y * ratio - 3), 7, 7).data;
+      const want = colours[slot(job.id)];
+      let near = false;
+      for (let i = 0; i < area.length; i += 4) if (Math.abs(area[i] - want[0]) + Math.abs(area[i + 1] - want[1]) + Math.abs(area[i + 2] - want[2]) < 24) near = true;
+      if (!near) seen.wrong.push(`${said}: ${job.id}`);
+      if (seen.clicked < 40 && seen.taken % 5 === 0) {
+        box.dispatchEvent(new MouseEvent('click', { clientX: r.left + x, clientY: r.top + y, bubbles: true }));
+        await frame();
+        await frame();
+        seen.clicked++;
+        const sel = new URLSearchParams(location.search).get('sel');
+        if (sel !== job.id) seen.clickedWrong.push(`${sel} for ${job.id}`);
+        // The same again takes the selection away; what is drawn is not dimmed for the next look.
+        box.dispatchEvent(new MouseEvent('click', { clientX: r.left + x, clientY: r.top + y, bubbles: true }));
+        await frame();
+        await frame();
+      }
+    }
+    return seen;
+  });
+  check(`44 zoom ${z}: ${result.looked} points, ${result.taken} of them held, drawn in their job's colour`, result.looked === 1000 && result.taken > 50 && result.wrong.length <= result.taken / 200, `${result.wrong.length} wrong: ${result.wrong.slice(0, 5).join(' | ')}`);
+  check(`44 zoom ${z}: ${result.clicked} clicks select the right job`, result.clicked > 10 && result.clickedWrong.length === 0, result.clickedWrong.slice(0, 5).join(' | '));
+}
+
+await play(parts, ['sign_in']);

@@ -1,0 +1,92 @@
+"""Many nodes, jobs and changes for the portal's tests and its benchmark."""
+import http.client
+import json
+import pathlib
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from muster import ROOT  # noqa: E402
+
+
+def seed(muster, jobs, nodes, gpus=8):
+    program = str(ROOT / "tools" / "portal_seed")
+    sizes = ["--jobs", str(jobs), "--nodes", str(nodes), "--gpus", str(gpus)]
+    subprocess.run([program, "--data", str(muster.data), *sizes], check=True, stdout=subprocess.DEVNULL)
+
+
+def connected(muster):
+    """A connection to the API server's own socket, and the headers of an administrator."""
+    connection = http.client.HTTPConnection("localhost")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(str(muster.data / "api.sock"))
+    return connection, {"Authorization": f"Bearer {muster.admin_token()}", "Content-Type": "application/json"}
+
+
+def sleepers(muster, first, end, prefix):
+    """Jobs PREFIX-FIRST to PREFIX-(END-1), of alice and bob by turns of three; each is said to run for an hour."""
+    connection, head = connected(muster)
+    template = {
+        "metadata": {"annotations": {"muster.dev/hollow-duration": "3600s"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]},
+    }
+    for i in range(first, end):
+        labels = {"arena.kubeflow.org/username": "alice" if i % 3 else "bob"}
+        job = {
+            "metadata": {"name": f"{prefix}-{i}", "labels": labels},
+            "spec": {"backoffLimit": 0, "template": template},
+        }
+        connection.request("POST", "/apis/batch/v1/namespaces/default/jobs", json.dumps(job), head)
+        answer = connection.getresponse()
+        assert answer.status == 201, answer.read()
+        answer.read()
+    connection.close()
+
+
+class Churn:
+    """Makes and deletes single pods, so many changes a second, until it is told to stop."""
+
+    def __init__(self, muster):
+        self.muster, self.over, self.threads, self.made = muster, threading.Event(), [], 0
+
+    def start(self, arguments):
+        rate = int(arguments)
+        self.over.clear()
+        self.threads = [threading.Thread(target=self.run, args=(i, rate / 4), daemon=True) for i in range(4)]
+        for thread in self.threads:
+            thread.start()
+
+    def stop(self, _):
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+        return self.made
+
+    def run(self, number, rate):
+        connection, head = connected(self.muster)
+        container = {"name": "main", "image": "busybox"}
+        begun, count = time.monotonic(), 0
+        while not self.over.is_set():
+            name = f"churn-{number}-{count // 2:05}"
+            if count % 2 == 0:
+                meta = {"name": name, "labels": {"user": "churn"}}
+                pod = {"metadata": meta, "spec": {"containers": [container], "schedulerName": "nobody"}}
+                connection.request("POST", "/api/v1/namespaces/default/pods", json.dumps(pod), head)
+            else:
+                gone = json.dumps({"gracePeriodSeconds": 0})
+                connection.request("DELETE", f"/api/v1/namespaces/default/pods/{name}", gone, head)
+            connection.getresponse().read()
+            count += 1
+            self.made += 1
+            ahead = begun + count / rate - time.monotonic()
+            if ahead > 0:
+                self.over.wait(ahead)
+
+
+def cpu_s(muster):
+    """Processor seconds that it has used so far."""
+    fields = pathlib.Path(f"/proc/{muster.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100
