@@ -21,6 +21,7 @@
 #include "main/serve.h"
 #include "net/http/listen_address.h"
 #include "net/http/server.h"
+#include "pai/service.h"
 #include "portal/portal.h"
 #include "scheduler/metrics.h"
 #include "scheduler/service.h"
@@ -33,6 +34,7 @@ struct RunOptions {
   controllers::WebhookOptions webhook;
   std::optional<portal::Listening> portal;
   AnswersOptions answers;
+  std::string pai_rest, admin_password_file, runtime_image;
   bool leader_elect = false;
   std::int64_t gpus_per_node = 8;
   std::vector<std::string> scheduler_names, left_out;
@@ -69,6 +71,9 @@ Result<RunOptions> read_options(const command::Values& values) {
     return fail(Code::kBadRequest, fmt::format("--queue-access {}: wanted open or closed", access));
   options.webhook.queues_closed = access == "closed";
   options.leader_elect = values.yes("leader-elect");
+  options.pai_rest = values.text("pai-rest");
+  options.admin_password_file = values.text("admin-password-file");
+  options.runtime_image = values.text("pai-runtime-image");
   const auto per_node = parse_int(values.text("gpus-per-node"));
   if (!per_node || *per_node < 1)
     return fail(
@@ -157,8 +162,25 @@ class Operator {
       const auto started = start_portal();
       if (!started) co_return started;
     }
+    if (!options_.pai_rest.empty()) {
+      const auto started = co_await start_pai();
+      if (!started) co_return started;
+    }
     log::info("main", "working");
     co_return Result<void>();
+  }
+
+  /// The replica that leads serves it: what it answers from memory is what it has just written.
+  Task<Result<void>> start_pai() {
+    pai::ServiceOptions options;
+    options.listen = options_.pai_rest;
+    options.admin_password_file = options_.admin_password_file;
+    options.rest.scheduler = service_.scheduling.name;
+    options.rest.runtime_image = options_.runtime_image;
+    pai_ = std::make_unique<pai::Service>(loop_, *client_, *informers_, std::move(options));
+    auto started = co_await pai_->start();
+    if (started) fmt::print("OpenPAI's API: port {}\n", pai_->port());
+    co_return started;
   }
 
   Result<void> start_portal() {
@@ -183,6 +205,7 @@ class Operator {
   /// `in_order`: we still lead, and what was begun is finished.
   Task<void> end(bool in_order) {
     if (portal_) co_await portal_->stop();
+    if (pai_) co_await pai_->stop();
     if (controllers_) co_await controllers_->stop();
     if (scheduler_ && in_order) co_await scheduler_->finish(kFinishMax);
     if (scheduler_) co_await scheduler_->stop();
@@ -241,6 +264,7 @@ class Operator {
   const client::LeaderElector* elector_ = nullptr;
   client::Connection connection_;
   std::unique_ptr<portal::Portal> portal_;
+  std::unique_ptr<pai::Service> pai_;
 };
 
 /// A standby that cannot reach the API server for so long ends: started anew it reads kubeconfig,
@@ -435,6 +459,19 @@ std::vector<command::Flag> run_flags() {
        .completes = Completes::kWords,
        .words = {"open", "closed"},
        .value_name = "MODE"},
+      {.name = "pai-rest",
+       .help =
+           "serve OpenPAI's REST API at this address over plain HTTP while leading (docs/openpai-rest.md)",
+       .value_name = "ADDRESS:PORT"},
+      {.name = "pai-runtime-image",
+       .value = "muster",
+       .help = "the image, as of deploy/Dockerfile, that prepares tasks of OpenPAI's jobs",
+       .value_name = "IMAGE"},
+      {.name = "admin-password-file",
+       .help =
+           "the password of the first administrator of OpenPAI's API; without it none is made up, and people must be there already",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
       {.name = "without",
        .help = "leave out scheduler or controllers (separated by commas)",
        .completes = Completes::kWords,

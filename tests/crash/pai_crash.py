@@ -203,6 +203,7 @@ def main():
     folder.chmod(0o755)
     marks = folder / "marks"
     marks.mkdir()
+    marks.chmod(0o777)  # root of a pod is nobody here
     (folder / "nodes.yaml").write_text(NODES)
     (folder / "cells.yaml").write_text(cells(2))
     port = free_port()

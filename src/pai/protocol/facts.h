@@ -57,6 +57,8 @@ struct Facts {
   bool worker_label = false;
   /// The image of this program, whose `pai-runtime init` prepares a task before its container runs.
   std::string runtime_image = "muster";
+  /// schedulerName of pods; empty: the cluster's default, where that is ours.
+  std::string scheduler;
   /// Where the objects go.
   std::string ns = "default";
   Time now;

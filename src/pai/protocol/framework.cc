@@ -216,6 +216,7 @@ class Maker {
       spec["hostNetwork"] = true;
       spec["dnsPolicy"] = "ClusterFirstWithHostNet";
     }
+    if (!facts_.scheduler.empty()) spec["schedulerName"] = facts_.scheduler;
     if (facts_.worker_label) spec["affinity"] = worker_affinity();
     if (!role.auth.is_null())
       spec["imagePullSecrets"] = json::Array{json::Object{{"name", registry_name(name_, role)}}};

@@ -26,6 +26,7 @@ struct Jobs {
   JobIndex& index;
   Attempts& attempts;
   RateLimit lists, submits;
+  std::string scheduler, runtime_image;  // see RestOptions
   /// Frameworks that are being made: a second submission of the name meanwhile is one too many.
   std::set<std::string> making;
 };

@@ -89,6 +89,8 @@ Rest::Rest(RestParts parts, RestOptions options)
             parts.attempts,
             rest::RateLimit(options_.lists_per_minute, std::chrono::minutes(1)),
             rest::RateLimit(options_.submits_per_hour, std::chrono::hours(1)),
+            options_.scheduler,
+            options_.runtime_image,
             {}} {
   add(rest::login_routes(people_, options_.version));
   add(rest::user_routes(people_));

@@ -19,6 +19,8 @@ namespace muster::pai {
 
 struct RestOptions {
   std::string version;  // of Muster, as GET /info tells it
+  // Of the jobs' pods (Facts); empty: as Facts has them.
+  std::string scheduler, runtime_image;
   // OpenPAI 1.8's defaults.
   std::size_t calls_per_minute = 600;  // per address
   std::size_t lists_per_minute = 120;  // per user

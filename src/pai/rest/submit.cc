@@ -51,6 +51,8 @@ Task<Answer<Facts>> facts_for(Jobs& jobs, std::string user) {
   facts.worker_label = any("pai-worker");
   facts.host_network = !nodes.empty() && !any(kube::names::kVirtual);
   facts.ns = kJobsNamespace;
+  facts.scheduler = jobs.scheduler;
+  if (!jobs.runtime_image.empty()) facts.runtime_image = jobs.runtime_image;
   facts.now = jobs.env.now();
   co_return facts;
 }
