@@ -190,7 +190,7 @@ class AgentImpl final : public Agent {
     const auto known = image::check_source(wanted.source);
     if (!known) co_return known;
     if (wanted.source == "none") co_return Result<void>();
-    if (!runtime_->hides_devices())
+    if (geteuid() != 0 || !runtime_->hides_devices())
       co_return fail(Code::kForbidden,
                      "images need root: an image is mounted as a container's own files; run muster "
                      "as root, or pods on this machine's files with --image-source none");

@@ -26,9 +26,11 @@ def main():
         repository(place)
         # What stands for the network: the document's repository is in a folder of this machine.
         images = newcomer.home / "images.yaml"
-        env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "GIT_CONFIG_COUNT": "2"}
-        env |= {"GIT_CONFIG_KEY_0": f"url.file://{place}/.insteadOf", "GIT_CONFIG_VALUE_0": "https://code.aliyun.com/"}
-        env |= {"GIT_CONFIG_KEY_1": "safe.directory", "GIT_CONFIG_VALUE_1": "*"}
+        env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        # It belongs to nobody that a pod knows, which git asks about.
+        config = pathlib.Path(place) / "gitconfig"
+        config.write_text(f'[url "file://{place}/"]\n\tinsteadOf = https://code.aliyun.com/\n[safe]\n\tdirectory = *\n')
+        env |= {"GIT_CONFIG_GLOBAL": str(config)}
         images.write_text(json.dumps({"host": {"env": env}}))
         # And for a package: python-is-python3 is this link.
         newcomer.shell.run("ln -s /usr/bin/python3 /usr/local/bin/python")

@@ -10,6 +10,7 @@
 #include "agent/image/image_config.h"
 #include "agent/image/image_file.h"
 #include "agent/image/reference.h"
+#include "agent/process/user_range.h"
 #include "agent/process/users.h"
 #include "base/strings.h"
 #include "json/json.h"
@@ -69,6 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     default:
       (void)process::find_user(text, text, text.substr(0, 16));
+      (void)process::overlaps(process::kRangesFrom, process::ranges_in(text));
   }
   return 0;
 }

@@ -13,7 +13,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from agent_checks import Cluster, check, equal, host_folder, output, pod, run, terminated, until  # noqa: E402
 from images import busybox, missing, write_archive  # noqa: E402
-from muster import Muster, binary  # noqa: E402
+from muster import Muster  # noqa: E402
+from other_ways import without_user_namespaces  # noqa: E402
 
 HOST, IMAGE = "muster/host", "docker.io/library/small:1"
 MAP = "cat /proc/self/uid_map"
@@ -160,29 +161,6 @@ kill -0 1 && echo signals"""
     equal(output(c, "works", script, container=of(HOST)), "listens\nwrites\nchowns\n65534\n5\nsignals\n")
 
 
-def without_user_namespaces():
-    """A program that refuses to make user namespaces, as a kernel with user.max_user_namespaces=0, and becomes muster."""
-    path = pathlib.Path(host_folder("muster-filter-")) / "muster"
-    path.write_text(
-        f"""#!{sys.executable}
-import ctypes, os, struct, sys
-def op(code, jt, jf, k): return struct.pack("HBBI", code, jt, jf, k)
-# unshare (272) and clone (56) with CLONE_NEWUSER: ENOSPC.
-program = b"".join([
-    op(0x20, 0, 0, 0), op(0x15, 2, 0, 272), op(0x15, 1, 0, 56), op(0x06, 0, 0, 0x7fff0000),
-    op(0x20, 0, 0, 16), op(0x45, 0, 1, 0x10000000), op(0x06, 0, 0, 0x50000 | 28), op(0x06, 0, 0, 0x7fff0000)])
-text = ctypes.create_string_buffer(program)
-class Program(ctypes.Structure): _fields_ = [("count", ctypes.c_ushort), ("code", ctypes.c_void_p)]
-libc = ctypes.CDLL(None, use_errno=True)
-if libc.prctl(22, 2, ctypes.byref(Program(len(program) // 8, ctypes.addressof(text)))) != 0:
-    raise OSError(ctypes.get_errno(), "seccomp")
-os.execv({binary()!r}, [{binary()!r}, *sys.argv[1:]])
-"""
-    )
-    path.chmod(0o755)
-    return path
-
-
 @check
 def check_23_without_user_namespaces_the_hidden_stays_hidden(c):
     if os.uname().machine != "x86_64":
@@ -222,7 +200,7 @@ def check_23_without_user_namespaces_the_hidden_stays_hidden(c):
 
 
 @check
-def the_attacks_of_an_editor(c):
+def check_21_the_attacks_of_an_editor(c):
     """Checks 1 to 4, 12 and 16 by somebody with the role `edit` alone, on the machine's files and in an image; and 21."""
     c.muster.kubectl("create", "namespace", "vision")
     c.muster.kubectl("create", "rolebinding", "alice", "--clusterrole=edit", "--user=alice", "-n", "vision")

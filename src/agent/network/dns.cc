@@ -13,6 +13,7 @@
 
 #include "base/strings.h"
 #include "kube/meta.h"
+#include "net/loop/other_network.h"
 
 namespace muster::agent {
 namespace {
@@ -270,11 +271,11 @@ Task<void> DnsForwarder::relay(std::shared_ptr<net::Descriptor> upstream,
 }
 
 Result<void> Dns::start() {
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(53);
   inet_pton(AF_INET, address_.c_str(), &address.sin_addr);
+  const int fd = net::open_socket(ntohl(address.sin_addr.s_addr), SOCK_DGRAM);
   if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     return fail(
         Code::kInternal,

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "net/loop/other_network.h"
+
 namespace muster::agent {
 namespace {
 
@@ -83,14 +85,14 @@ TcpProxy::~TcpProxy() {
 }
 
 Result<void> TcpProxy::start(ProxyPorts ports) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(ports.listen_port));
-  if (inet_pton(AF_INET, ports.listen_address.c_str(), &address.sin_addr) != 1 ||
-      bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+  const bool named = inet_pton(AF_INET, ports.listen_address.c_str(), &address.sin_addr) == 1;
+  const int fd = net::open_socket(ntohl(address.sin_addr.s_addr), SOCK_STREAM);
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (!named || bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
       listen(fd, 128) != 0) {
     const auto message = fmt::format(
         "listen on {}:{}: {}", ports.listen_address, ports.listen_port, std::strerror(errno));

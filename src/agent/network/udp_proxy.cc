@@ -9,6 +9,8 @@
 #include <cstring>
 #include <map>
 
+#include "net/loop/other_network.h"
+
 namespace muster::agent {
 namespace {
 
@@ -52,7 +54,7 @@ struct UdpProxy::State {
     if (senders.size() >= kSendersMax ||
         !make_address(ports.target_address, ports.target_port, target))
       return nullptr;
-    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int fd = net::open_socket(ntohl(target.sin_addr.s_addr), SOCK_DGRAM);
     if (fd < 0) return nullptr;
     if (connect(fd, reinterpret_cast<sockaddr*>(&target), sizeof target) != 0) {
       close(fd);

@@ -19,6 +19,7 @@
 #include "agent/files.h"
 #include "agent/process/capabilities.h"
 #include "agent/process/messages.h"
+#include "agent/process/own_users.h"
 #include "agent/process/seccomp.h"
 #include "agent/process/users.h"
 #include "base/strings.h"
@@ -89,8 +90,8 @@ Result<void> prepare_pod(const ShimConfig& config, const Owner& owner) {
   }
   // Terminals of the pod's own: nobody else's are listed, and none of them elsewhere.
   constexpr unsigned kTerminals = 5;  // Debian's group of them, and most others'
-  const auto terminals = fmt::format(
-      "newinstance,ptmxmode=0666,mode=0620,uid={},gid={}", owner.first, owner.first + kTerminals);
+  auto terminals = fmt::format("newinstance,ptmxmode=0666,mode=0620,uid={}", owner.first);
+  if (!config.roots.bound) terminals += fmt::format(",gid={}", owner.first + kTerminals);
   if (::mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, terminals.c_str()) != 0 &&
       errno != ENOENT)
     return fail(system_error("mount /dev/pts", errno));
@@ -100,8 +101,9 @@ Result<void> prepare_pod(const ShimConfig& config, const Owner& owner) {
     return fail(system_error("mount /dev/shm", errno));
   }
   for (const auto& volume : sandbox.memory_volumes) {
-    auto options = volume.group >= 0 ? fmt::format("mode=2777,gid={}", volume.group)
-                                     : std::string("mode=1777");
+    auto options = volume.group >= 0 && !config.roots.bound
+                       ? fmt::format("mode=2777,gid={}", volume.group)
+                       : std::string("mode=1777");
     if (volume.size_bytes > 0) options += fmt::format(",size={}", volume.size_bytes);
     if (::mount("tmpfs", volume.path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) !=
         0) {
@@ -143,13 +145,19 @@ std::string become(const ContainerConfig& config,
   close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
   if (!enter_users(how.owner))
     return fmt::format("enter the pod's user namespace: {}", std::strerror(errno));
+  const bool is_root = geteuid() == 0;
+  const auto user = identity->user.value_or(0), group = identity->group.value_or(0);
+  if (how.one_user && is_root && (user != 0 || group != 0)) {
+    const auto done = become_user(user, group);
+    if (!done) return done.error().message;
+  }
   if (config.no_new_privileges) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  if (geteuid() == 0 && !config.privileged)
+  if (is_root && !config.privileged)
     limit_capabilities(capability_set(config.add_capabilities, config.drop_capabilities));
   // Before the user changes: installing it is a right that goes with that.
-  if (geteuid() == 0 && !install_filter(filter_of(config)))
+  if (is_root && !install_filter(filter_of(config)))
     return fmt::format("limit system calls: {}", std::strerror(errno));
-  if (geteuid() == 0 && identity->changes()) {
+  if (is_root && !how.one_user && identity->changes()) {
     if (setgroups(identity->groups.size(), identity->groups.data()) != 0)
       return fmt::format("set groups: {}", std::strerror(errno));
     if (identity->group && setgid(static_cast<gid_t>(*identity->group)) != 0)

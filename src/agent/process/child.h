@@ -23,6 +23,7 @@ struct Becoming {
   ChildStreams streams;
   Owner owner;
   bool dies_with_parent = false;
+  bool one_user = false;  // the user namespace has one, whose number alone can be another
 };
 
 /// User, rights, environment, directory, streams, execve. Returns only on failure, with what to tell the

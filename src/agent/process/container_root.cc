@@ -148,6 +148,13 @@ class ContainerRoot {
       if (done) done = collect("/sys", "/sys", true);
     }
     if (done && !wish_.any_processes) done = collect("/proc", "/proc", true);
+    if (done && wish_.any_processes) {
+      // Now: without root the kernel makes one only where the machine's can be seen.
+      constexpr unsigned kFlags = kQuiet | MOUNT_ATTR_NOEXEC;
+      auto processes = new_filesystem("proc", {}, kFlags);
+      if (!processes) return fail(processes.error());
+      pieces_.push_back({"/proc", true, false, std::move(*processes)});
+    }
     for (auto& [name, path] : cgroup::places(
              shim_.cgroups, cgroup::group_name(sandbox.id, config_.name), config_.limits)) {
       if (!done || config_.privileged) break;
@@ -315,8 +322,6 @@ class ContainerRoot {
   /// file permissions would let any root write them.
   Result<void> mount_proc() const {
     constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-    if (wish_.any_processes && ::mount("proc", "/proc", "proc", kFlags, nullptr) != 0)
-      return fail(system_error("mount /proc", errno));
     if (config_.privileged) return {};
     for (const auto* path : {"sys", "bus", "fs", "irq", "sysrq-trigger"}) {
       const auto full = std::string("/proc/") + path;

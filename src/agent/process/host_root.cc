@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "agent/files.h"
+#include "agent/process/bound_root.h"
 #include "agent/process/devices.h"
 #include "agent/process/mounts.h"
 #include "base/strings.h"
@@ -149,6 +150,7 @@ void own_places(const std::string& upper, const Owner& owner) {
 Result<void> make_sys(int root) {
   constexpr unsigned kFlags = kQuiet | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
   auto done = put(root, "sys", new_filesystem("sysfs", {}, kFlags));
+  if (!done) done = put(root, "sys", read_only_copy("/sys"));  // it is another's to show
   for (const auto* path : {"sys/firmware", "sys/devices/virtual/powercap"}) {
     if (!done) return done;
     done = put(root, path, new_filesystem("tmpfs", {{"mode", "0555"}, {"size", "4k"}}, kFlags));
@@ -189,18 +191,13 @@ Result<std::string> make_folder(const RootPlan& plan, const Owner& owner) {
   return folder;
 }
 
-Result<HostRoot> make_host_root(const RootPlan& plan, const Owner& owner) {
-  const auto programs = program_mounts();
+namespace {
+
+/// What every root has, whichever way it was made; and out it goes, attached nowhere.
+Result<HostRoot> furnish_host_root(const RootPlan& plan,
+                                   const Owner& owner,
+                                   const std::vector<std::string>& programs) {
   const auto scratch = plan.place + "/scratch", merged = plan.place + "/merged";
-  if (::mount("tmpfs", scratch.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, kScratch) != 0)
-    return fail(system_error("mount what a container may write", errno));
-  mkdir((scratch + "/upper").c_str(), 0755);
-  if (owner.mapped()) own_places(scratch + "/upper", owner);
-  mkdir((scratch + "/work").c_str(), 0755);
-  const auto options = fmt::format(
-      "lowerdir={}:/,upperdir={}/upper,workdir={}/work,volatile", plan.mask, scratch, scratch);
-  if (::mount("overlay", merged.c_str(), "overlay", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
-    return fail(system_error("overlay of \"/\"", errno));
   const Fd root(open(merged.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   for (const auto& path : programs) {
     const auto copy = read_only_copy(path);
@@ -220,6 +217,28 @@ Result<HostRoot> make_host_root(const RootPlan& plan, const Owner& owner) {
   umount2(scratch.c_str(), MNT_DETACH);
   if (!tree) return fail(tree.error());
   return HostRoot{std::move(*tree), std::move(*folder)};
+}
+
+}  // namespace
+
+Result<HostRoot> make_host_root(const RootPlan& plan, const Owner& owner) {
+  const auto programs = program_mounts();
+  const auto scratch = plan.place + "/scratch", merged = plan.place + "/merged";
+  if (::mount("tmpfs", scratch.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, kScratch) != 0)
+    return fail(system_error("mount what a container may write", errno));
+  mkdir((scratch + "/upper").c_str(), 0755);
+  if (owner.mapped()) own_places(scratch + "/upper", owner);
+  mkdir((scratch + "/work").c_str(), 0755);
+  if (plan.bound) {
+    const auto made = make_bound_root(plan, scratch, merged);
+    if (!made) return fail(made.error());
+    return furnish_host_root(plan, owner, {});
+  }
+  const auto options = fmt::format(
+      "lowerdir={}:/,upperdir={}/upper,workdir={}/work,volatile", plan.mask, scratch, scratch);
+  if (::mount("overlay", merged.c_str(), "overlay", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
+    return fail(system_error("overlay of \"/\"", errno));
+  return furnish_host_root(plan, owner, programs);
 }
 
 Result<HostRoot> make_host_root_apart(const RootPlan& plan, const Owner& owner) {

@@ -25,6 +25,7 @@ Result<void> KeeperLink::connect() {
 
 Result<void> KeeperLink::start() {
   std::vector<std::string> words{binary_, "agent-shim", directory_};
+  words.insert(words.end(), own_network_.begin(), own_network_.end());
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -59,6 +60,21 @@ Result<Fd> KeeperLink::fork_supervisor(const char* op, const json::Value& config
     if (!sent) return fail(sent.error());
   }
   return std::move(pair->first);
+}
+
+int KeeperLink::make_socket(int type) {
+  auto pair = socket_pair();
+  if (!pair) return -1;
+  const json::Value wish = json::Object{{"op", "socket"}, {"type", type}};
+  Message answer;
+  const bool sent = send_message(socket_.get(), wish, {pair->second.get()}, directory_).has_value();
+  pair->second.reset();
+  if (!sent || receive_message(pair->first.get(), answer) != Received::kMessage ||
+      answer.fds.size() != 1) {
+    errno = ENETUNREACH;
+    return -1;
+  }
+  return answer.fds.front().release();
 }
 
 void KeeperLink::end() {

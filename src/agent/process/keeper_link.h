@@ -2,7 +2,9 @@
 /// the loop.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "agent/process/messages.h"
 
@@ -14,7 +16,13 @@ class KeeperLink {
   KeeperLink(std::string binary, std::string directory)
       : binary_(std::move(binary)), directory_(std::move(directory)) {}
 
+  /// A keeper that is started shall be root of a user namespace, in a network of its own.
+  void want_own_network(const std::string& bridge, std::uint32_t base, int prefix) {
+    own_network_ = {bridge, std::to_string(base), std::to_string(prefix)};
+  }
   Result<void> connect();
+  /// A socket of the network that the keeper is in; -1 with errno set. Waits for its answer.
+  int make_socket(int type);
   /// Has a supervisor forked, for a pod ("sandbox") or ahead of one ("warm"); it speaks on the
   /// socket returned.
   Result<Fd> fork_supervisor(const char* op, const json::Value& config);
@@ -25,6 +33,7 @@ class KeeperLink {
   Result<void> start();
 
   std::string binary_, directory_;
+  std::vector<std::string> own_network_;
   Fd socket_;
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <sched.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "agent/process/messages.h"
 #include "agent/process/mounts.h"
 #include "agent/process/nat.h"
+#include "agent/process/own_users.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "json/json.h"
@@ -120,9 +122,10 @@ Fd lock_choice_of_subnet() {
   return lock;
 }
 
-Result<void> prepare_network(const std::string& directory, std::uint32_t hash, Machine& machine) {
+Result<void> choose_subnet(const std::string& directory,
+                           const std::string& bridge,
+                           Machine& machine) {
   const auto path = directory + "/network.json";
-  const Fd choosing = lock_choice_of_subnet();
   const auto saved = json::parse(read_file(path));
   if (saved) {
     machine.subnet.base = static_cast<std::uint32_t>(json::int_at(*saved, "base"));
@@ -131,11 +134,18 @@ Result<void> prepare_network(const std::string& directory, std::uint32_t hash, M
     const auto free = free_subnet();
     if (!free) return fail(free.error());
     machine.subnet = *free;
-    machine.bridge = fmt::format("mstr{:08x}", hash);
+    machine.bridge = bridge;
     (void)write_file(
         path, json::dump(json::Object{{"base", machine.subnet.base}, {"bridge", machine.bridge}}));
   }
   machine.gateway = machine.subnet.base + 1;
+  return {};
+}
+
+Result<void> prepare_network(const std::string& directory, std::uint32_t hash, Machine& machine) {
+  const Fd choosing = lock_choice_of_subnet();
+  const auto chosen = choose_subnet(directory, fmt::format("mstr{:08x}", hash), machine);
+  if (!chosen) return chosen;
   const auto made =
       ensure_bridge(machine.bridge, machine.gateway, machine.subnet.prefix, directory);
   if (!made) {
@@ -151,6 +161,56 @@ Result<void> prepare_network(const std::string& directory, std::uint32_t hash, M
   return {};
 }
 
+/// As the keeper and a container will do it; empty: it works.
+std::string try_own_root(const Machine& machine) {
+  auto done = become_own_root();
+  if (done) done = make_own_network({machine.bridge, machine.subnet});
+  if (!done) return done.error().message;
+  if (unshare(CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID) != 0)
+    return system_error("make namespaces", errno).message;
+  const auto root = make_host_root_apart(machine.roots, {});
+  std::error_code ignored;
+  if (!root) return root.error().message;
+  fs::remove_all(root->folder, ignored);
+  return read_from_child([] {  // in the new pid namespace
+    const auto processes = new_filesystem("proc", {}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    return processes ? std::string() : processes.error().message;
+  });
+}
+
+/// Namespaces that need no root. What is missing, in one sentence.
+Result<Machine> prepare_own_root(const std::string& directory,
+                                 std::uint32_t hash,
+                                 const MachineWish& wish) {
+  Machine machine;
+  std::string problem = geteuid() == 0 ? "namespaces are not allowed here" : "not root";
+  if (wish.isolate && geteuid() != 0) {
+    auto planned = prepare_bound_roots(directory, wish.seen);
+    if (!planned) return fail(planned.error());
+    machine.roots = std::move(*planned);
+    const auto chosen = choose_subnet(directory, fmt::format("mstr{:08x}", hash), machine);
+    if (!chosen) return fail(chosen.error());
+    problem = read_from_child([&machine] { return try_own_root(machine); });
+  }
+  machine.isolates = machine.own_root = problem.empty();
+  if (!machine.own_root) {
+    machine = {};
+    machine.shortcomings.push_back(
+        fmt::format("pods share this machine's network, processes and files: no namespaces, "
+                    "volumes mounted at paths, or limits ({})",
+                    problem));
+    return machine;
+  }
+  const auto stuck = no_way_out();
+  machine.shortcomings.push_back(fmt::format(
+      "without root a pod has one user, no limits of memory and processor time, and services have "
+      "names but no addresses{}",
+      stuck.empty()
+          ? std::string()
+          : fmt::format("; pods reach each other, but not beyond this machine ({})", stuck)));
+  return machine;
+}
+
 }  // namespace
 
 Result<Machine> prepare_machine(const std::string& directory, const MachineWish& wish) {
@@ -158,13 +218,7 @@ Result<Machine> prepare_machine(const std::string& directory, const MachineWish&
   std::uint32_t hash = 2166136261U;
   for (const char c : directory) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
   machine.isolates = wish.isolate && geteuid() == 0 && can_make_namespaces();
-  if (!machine.isolates) {
-    machine.shortcomings.push_back(
-        fmt::format("pods share this machine's network, processes and files: no namespaces, "
-                    "volumes mounted at paths, or limits ({})",
-                    geteuid() == 0 ? "namespaces are not allowed here" : "not root"));
-    return machine;
-  }
+  if (!machine.isolates) return prepare_own_root(directory, hash, wish);
   remove_orphans();
   machine.cgroups = cgroup::prepare(fmt::format("muster-{:08x}", hash));
   if (!machine.cgroups.missing.empty())
@@ -177,7 +231,7 @@ Result<Machine> prepare_machine(const std::string& directory, const MachineWish&
 }
 
 void clean_machine(const std::string& directory, const Machine& machine) {
-  if (!machine.bridge.empty()) remove_link(machine.bridge);
+  if (!machine.bridge.empty() && !machine.own_root) remove_link(machine.bridge);
   cgroup::remove_tree(machine.cgroups);
   remove_roots(directory);
   std::error_code ignored;

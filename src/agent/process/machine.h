@@ -15,6 +15,7 @@ namespace muster::agent::process {
 struct Machine {
   bool isolates = false;    // root, and namespaces can be made
   bool maps_users = false;  // pods can have users of their own
+  bool own_root = false;    // not root: the keeper is, in namespaces of its own (own_users.h)
   std::vector<std::string> shortcomings;
   cgroup::Tree cgroups;
   Subnet subnet;

@@ -234,12 +234,14 @@ std::string shown_for_program(const std::string& program) {
   return "";
 }
 
-Result<RootPlan> prepare_roots(const std::string& directory, const Seen& seen) {
+namespace {
+
+/// What all plans have.
+Result<RootPlan> begin_plan(const std::string& directory, const Seen& seen) {
   RootPlan plan;
   std::error_code error;
   plan.hidden = seen.hidden.empty() ? seen.hidden : fs::canonical(seen.hidden, error).string();
   plan.place = place_of(directory);
-  plan.mask = plan.place + "/mask";
   plan.for_images = seen.images;
   // Those of supervisors that waited for a pod when their agent ended are nobody's.
   plan.ahead = ahead_of(directory);
@@ -250,17 +252,6 @@ Result<RootPlan> prepare_roots(const std::string& directory, const Seen& seen) {
   if (!placed) return fail(placed.error());
   for (const auto* name : {"/scratch", "/below", "/merged"})
     mkdir((plan.place + name).c_str(), 0700);
-  if (!fs::exists(plan.mask + ".done", error)) {  // as containers of an earlier agent use it
-    fs::remove_all(plan.mask, error);
-    const auto made = make_mask(plan.mask, plan.hidden, seen.hide);
-    if (!made) return fail(made.error());
-    (void)write_file(plan.mask + ".done", "");
-  }
-  if (seen.images) {
-    plan.floor = plan.place + "/floor";
-    const auto made = make_floor(plan.floor);
-    if (!made) return fail(made.error());
-  }
   std::vector<std::string> values;
   for (const auto* name : {"VIRTUAL_ENV", "CONDA_PREFIX", "PATH"}) {
     if (const char* value = std::getenv(name); value != nullptr) values.emplace_back(value);
@@ -278,6 +269,41 @@ Result<RootPlan> prepare_roots(const std::string& directory, const Seen& seen) {
   // The kubectl of an MPI launcher is a link to this program, wherever it was built.
   const auto program = shown_for_program(fs::read_symlink("/proc/self/exe", error).string());
   if (!program.empty()) plan.show.push_back(program);
+  return plan;
+}
+
+}  // namespace
+
+Result<RootPlan> prepare_roots(const std::string& directory, const Seen& seen) {
+  auto plan = begin_plan(directory, seen);
+  if (!plan) return plan;
+  plan->mask = plan->place + "/mask";
+  std::error_code error;
+  if (!fs::exists(plan->mask + ".done", error)) {  // as containers of an earlier agent use it
+    fs::remove_all(plan->mask, error);
+    const auto made = make_mask(plan->mask, plan->hidden, seen.hide);
+    if (!made) return fail(made.error());
+    (void)write_file(plan->mask + ".done", "");
+  }
+  if (!seen.images) return plan;
+  plan->floor = plan->place + "/floor";
+  const auto made = make_floor(plan->floor);
+  if (!made) return fail(made.error());
+  return plan;
+}
+
+Result<RootPlan> prepare_bound_roots(const std::string& directory, const Seen& seen) {
+  auto plan = begin_plan(directory, seen);
+  if (!plan) return plan;
+  plan->bound = true;
+  for (const std::string path : kHiddenDirectories) {
+    const bool empty_anyway = path.find('/', 1) == std::string::npos;
+    if (!empty_anyway && is_there(path, true)) plan->covered.push_back(path);
+  }
+  for (const auto& path : seen.hide) {
+    if (is_there(path, true)) plan->covered.push_back(path);
+  }
+  if (!plan->hidden.empty()) plan->covered.push_back(plan->hidden);
   return plan;
 }
 

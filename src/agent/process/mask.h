@@ -17,12 +17,14 @@ namespace muster::agent::process {
 
 /// What the roots of all containers of the host image have in common.
 struct RootPlan {
-  std::string place;  // holds `mask` and places for mounts; empty: containers have "/" itself
+  bool bound = false;  // not root: made as bound_root.h says, without a mask
+  std::string place;   // holds `mask` and places for mounts; empty: containers have "/" itself
   std::string mask;
-  std::string floor;        // below all layers of an image: places for mounts; empty: none
-  std::string ahead;        // on disk: folders of containers to come
-  bool for_images = false;  // containers of images are among them
-  std::string hidden;       // the data folder
+  std::string floor;                 // below all layers of an image: places for mounts; empty: none
+  std::string ahead;                 // on disk: folders of containers to come
+  bool for_images = false;           // containers of images are among them
+  std::string hidden;                // the data folder
+  std::vector<std::string> covered;  // of a bound root: empty in it
   /// Of what is hidden, bound at the same place: read-only, or "/path:rw".
   std::vector<std::string> show;
 };
@@ -36,6 +38,8 @@ struct Seen {
 
 /// Below `directory`, the agent's. Blocking.
 Result<RootPlan> prepare_roots(const std::string& directory, const Seen& seen);
+/// The same where muster is not root.
+Result<RootPlan> prepare_bound_roots(const std::string& directory, const Seen& seen);
 /// No container may be left.
 void remove_roots(const std::string& directory);
 

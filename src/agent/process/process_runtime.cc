@@ -17,6 +17,7 @@
 #include "agent/process/user_range.h"
 #include "agent/process/warm_pool.h"
 #include "base/log.h"
+#include "net/loop/other_network.h"
 
 namespace muster::agent::process {
 namespace {
@@ -83,8 +84,14 @@ class ProcessRuntime final : public Runtime {
       const auto adopted = adopt(item->path().string());
       if (adopted) found.push_back(*adopted);
     }
+    if (machine_.own_root)
+      keeper_.want_own_network(machine_.bridge, machine_.subnet.base, machine_.subnet.prefix);
     const auto kept = keeper_.connect();
     if (!kept) co_return fail(kept.error());
+    if (machine_.own_root)
+      net::set_other_network(machine_.subnet.base, machine_.subnet.prefix, [this](int type) {
+        return keeper_.make_socket(type);
+      });
     if (machine_.isolates && !machine_.bridge.empty())
       warm_.start(options_.warm_sandboxes, options_.warm_sandboxes_max);
     co_return found;
@@ -95,6 +102,7 @@ class ProcessRuntime final : public Runtime {
     for (const auto address : warm_.stop()) pool_.give_back(address);
     for (auto& [id, link] : links_) link->close();
     links_.clear();
+    if (machine_.own_root) net::set_other_network(0, 0, nullptr);
     if (clean) {
       keeper_.end();
       if (machine_.translates) co_await loop_.run_on_worker([this] { forget_rules(); });

@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "agent/process/messages.h"
+#include "agent/process/own_users.h"
 #include "agent/process/supervisor.h"
 #include "agent/process/wire.h"
+#include "base/strings.h"
 
 namespace muster::agent {
 namespace {
@@ -24,6 +26,34 @@ using process::Message;
 using process::Received;
 
 constexpr int kLookMs = 10'000;
+
+/// A socket of the network that the keeper is in, for an agent that is not.
+void give_socket(const Message& message) {
+  const auto type = static_cast<int>(json::int_at(message.body, "type"));
+  const Fd made(socket(AF_INET, type | SOCK_CLOEXEC, 0));
+  if (made)
+    (void)process::send_message(message.fds.front().get(), json::Object{}, {made.get()}, "");
+}
+
+/// Namespaces that need no root, if the agent wants them: it names the bridge of the pods' network.
+Result<void> settle(int argc, char** argv) {
+  if (argc != 6) return {};
+  process::OwnNetwork network;
+  network.bridge = argv[3];
+  network.subnet.base = static_cast<std::uint32_t>(parse_int(argv[4]).value_or(0));
+  network.subnet.prefix = static_cast<int>(parse_int(argv[5]).value_or(16));
+  process::WayOut out;
+  auto done = process::become_own_root();
+  if (done) done = process::make_own_network(network);
+  if (done) out.open(network);
+  return done;
+}
+
+/// Whether the keeper is ready, as its parent, which the agent waits for, hears it.
+bool became_ready(Fd from) {
+  char ready = 0;
+  return read(from.get(), &ready, 1) == 1;
+}
 
 /// The keeper does one thing: it forks supervisors. It is small and has one thread, so that a fork
 /// is cheap and a supervisor needs no exec; the agent, large and threaded, is neither.
@@ -51,6 +81,10 @@ int keep(Fd listener, const std::string& directory) {
       if (received == Received::kNothingYet) continue;
       const auto op = json::text_at(message.body, "op");
       if (op == "exit") return 0;
+      if (op == "socket" && message.fds.size() == 1) {
+        give_socket(message);
+        continue;
+      }
       const bool later = op == "warm";
       if ((op != "sandbox" && !later) || message.fds.size() != 1) continue;
       if (fork() == 0) {
@@ -70,9 +104,11 @@ int keep(Fd listener, const std::string& directory) {
 }  // namespace
 
 int shim_main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fputs("usage: muster agent-shim DIRECTORY (started by the agent, not by people)\n",
-               stderr);
+  if (argc != 3 && argc != 6) {
+    std::fputs(
+        "usage: muster agent-shim DIRECTORY [BRIDGE SUBNET PREFIX] (started by the agent, not by "
+        "people)\n",
+        stderr);
     return 2;
   }
   auto listening = process::listen_at(argv[2], "keeper.sock");
@@ -80,7 +116,14 @@ int shim_main(int argc, char** argv) {
     std::fprintf(stderr, "agent-shim: %s\n", listening.error().message.c_str());
     return 1;
   }
-  if (fork() != 0) return 0;
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return 1;
+  Fd says(ends[1]);
+  if (fork() != 0) {
+    says.reset();
+    return became_ready(Fd(ends[0])) ? 0 : 1;
+  }
+  close(ends[0]);
   setsid();
   // The agent's threads block signals that its loop waits for; the mask came along through exec.
   sigset_t none;
@@ -91,6 +134,13 @@ int shim_main(int argc, char** argv) {
   prctl(PR_SET_NAME, "muster-keeper");
   umask(022);
   if (chdir("/") != 0) return 1;
+  const auto settled = settle(argc, argv);
+  if (!settled) {
+    std::fprintf(stderr, "agent-shim: %s\n", settled.error().message.c_str());
+    return 1;
+  }
+  if (write(says.get(), "1", 1) != 1) return 1;
+  says.reset();
   const int listener = fcntl(listening->get(), F_DUPFD_CLOEXEC, 100);
   const int null = open("/dev/null", O_RDWR);
   for (const int fd : {0, 1, 2}) dup2(null, fd);

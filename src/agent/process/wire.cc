@@ -56,7 +56,9 @@ json::Value to_json(const ShimConfig& config) {
       {"gateway", config.gateway},
       {"prefix", config.prefix},
       {"roots",
-       json::Object{{"place", config.roots.place},
+       json::Object{{"bound", config.roots.bound},
+                    {"covered", strings(config.roots.covered)},
+                    {"place", config.roots.place},
                     {"mask", config.roots.mask},
                     {"floor", config.roots.floor},
                     {"ahead", config.roots.ahead},
@@ -99,6 +101,8 @@ ShimConfig shim_config_from_json(const json::Value& value) {
   config.gateway = static_cast<std::uint32_t>(json::int_at(value, "gateway"));
   config.prefix = static_cast<int>(as_int(at(value, "prefix"), 16));
   const auto& roots = at(value, "roots");
+  config.roots.bound = json::bool_at(roots, "bound");
+  config.roots.covered = strings_from(at(roots, "covered"));
   config.roots.place = text(at(roots, "place"));
   config.roots.mask = text(at(roots, "mask"));
   config.roots.floor = text(at(roots, "floor"));

@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "net/http/websocket.h"
 #include "net/http2/http2.h"
+#include "net/loop/other_network.h"
 #include "net/loop/socket.h"
 #include "net/loop/stream.h"
 
@@ -208,8 +209,18 @@ Task<Result<std::shared_ptr<Stream>>> connect(Shared& shared, bool offer_http2 =
     endpoints =
         tcp::resolver::results_type::create(tcp::endpoint(address, port), url.host, url.port);
   }
-  const auto [connect_error, endpoint] =
-      co_await asio::async_connect(*socket, endpoints, kAwaitTuple);
+  ErrorCode connect_error;
+  if (const bool elsewhere =
+          !not_numeric && address.is_v4() && in_other_network(address.to_v4().to_uint());
+      elsewhere) {
+    const int made = open_socket(address.to_v4().to_uint(), SOCK_STREAM);
+    if (made >= 0) socket->assign(tcp::v4(), made, connect_error);
+    const auto [error] = co_await socket->async_connect(endpoints.begin()->endpoint(), kAwaitTuple);
+    connect_error = error;
+  } else {
+    const auto [error, endpoint] = co_await asio::async_connect(*socket, endpoints, kAwaitTuple);
+    connect_error = error;
+  }
   if (connect_error) co_return failed("connect to", connect_error);
   tune_socket(*socket);
   if (!url.tls) co_return make_plain_stream(std::move(*socket));

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "net/http2/http2.h"
+#include "net/loop/other_network.h"
 
 namespace muster::net {
 namespace {
@@ -32,6 +33,11 @@ Task<Result<Response>> request_cleartext(Loop& loop,
       socket.close(ignored);
   });
   const asio::ip::tcp::endpoint end(address, static_cast<std::uint16_t>(server.port));
+  if (address.is_v4() && in_other_network(address.to_v4().to_uint())) {
+    const int made = open_socket(address.to_v4().to_uint(), SOCK_STREAM);
+    ErrorCode ignored;  // the connecting fails then
+    if (made >= 0) socket.assign(asio::ip::tcp::v4(), made, ignored);
+  }
   const auto [error] = co_await socket.async_connect(end, kAwaitTuple);
   if (error && !late) co_return fail(io_error("connect to " + name, error));
   Result<Response> answer = fail(Code::kTimeout, fmt::format("{}: no answer in time", name));

@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "net/loop/other_network.h"
+
 namespace muster::net {
 namespace {
 
@@ -129,7 +131,7 @@ Task<Result<std::unique_ptr<ByteStream>>> connect_tcp(Loop& loop,
   target.sin_port = htons(static_cast<std::uint16_t>(port));
   if (inet_pton(AF_INET, address.c_str(), &target.sin_addr) != 1)
     co_return fail(Code::kBadRequest, fmt::format("\"{}\" is not an IPv4 address", address));
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int fd = open_socket(ntohl(target.sin_addr.s_addr), SOCK_STREAM);
   if (fd < 0) co_return fail(os_error("socket", errno));
   AsioDescriptor descriptor(loop, fd);
   if (::connect(fd, reinterpret_cast<sockaddr*>(&target), sizeof target) != 0) {

@@ -1,0 +1,116 @@
+#include "agent/process/bound_root.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <string_view>
+
+#include "agent/process/mounts.h"
+
+namespace muster::agent::process {
+namespace {
+
+constexpr unsigned kQuiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+template <std::size_t N>
+bool among(const std::array<std::string_view, N>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// A container has these of its own; only their places are made.
+constexpr std::array<std::string_view, 11> kEmpty = {
+    "proc", "sys", "dev", "run", "tmp", "root", "home", "boot", "mnt", "media", "lost+found"};
+/// Programs that are root expect to be able to put something there.
+constexpr std::array<std::string_view, 4> kLayered = {"etc", "opt", "srv", "var"};
+constexpr std::array<std::string_view, 4> kLayeredDeeper = {
+    "var/lib", "var/cache", "var/log", "var/opt"};
+
+Result<Fd> read_only(const std::string& path) {
+  auto copy = copy_mount(path);
+  if (!copy) return copy;
+  mount_attr wanted{};
+  wanted.attr_set = kQuiet | MOUNT_ATTR_RDONLY;
+  if (mount_setattr(copy->get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted, sizeof wanted) != 0)
+    return fail(system_error(fmt::format("make \"{}\" read-only", path), errno));
+  return copy;
+}
+
+/// The machine's directory with a layer of the container's own above it. Not every one can be: what
+/// is mounted below it would be uncovered.
+bool layer(const std::string& name, const std::string& scratch, const std::string& target) {
+  const auto upper = scratch + "/upper/" + name, work = scratch + "/work-" + name;
+  if (mkdir(upper.c_str(), 0755) != 0 || mkdir(work.c_str(), 0755) != 0) return false;
+  for (const auto view : kLayeredDeeper) {
+    const std::string deeper(view);
+    struct stat info{};
+    if (deeper.starts_with(name + "/") && lstat(("/" + deeper).c_str(), &info) == 0 &&
+        S_ISDIR(info.st_mode))
+      mkdir((scratch + "/upper/" + deeper).c_str(), 0755);
+  }
+  const auto options =
+      fmt::format("lowerdir=/{},upperdir={},workdir={},userxattr", name, upper, work);
+  return ::mount("overlay", target.c_str(), "overlay", MS_NOSUID | MS_NODEV, options.c_str()) == 0;
+}
+
+Result<void> show(const std::string& name, const std::string& scratch, const std::string& merged) {
+  const auto path = "/" + name, target = merged + path;
+  struct stat info{};
+  if (lstat(path.c_str(), &info) != 0) return {};
+  if (S_ISLNK(info.st_mode)) {
+    char link[PATH_MAX] = {};
+    if (readlink(path.c_str(), link, sizeof link - 1) <= 0 || symlink(link, target.c_str()) != 0)
+      return fail(system_error(fmt::format("link \"{}\"", path), errno));
+    return {};
+  }
+  const bool directory = S_ISDIR(info.st_mode);
+  if (!directory && !S_ISREG(info.st_mode)) return {};
+  if (directory ? mkdir(target.c_str(), 0755) != 0
+                : !Fd(open(target.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)))
+    return fail(system_error(fmt::format("make a place for \"{}\"", path), errno));
+  if (among(kEmpty, name)) return {};
+  if (access(path.c_str(), directory ? X_OK : R_OK) != 0) return {};
+  if (among(kLayered, name) && layer(name, scratch, target)) return {};
+  const auto copy = read_only(path);
+  if (!copy) return fail(copy.error());
+  if (move_mount(copy->get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
+    return fail(system_error(fmt::format("show \"{}\"", path), errno));
+  return {};
+}
+
+}  // namespace
+
+Result<void> make_bound_root(const RootPlan& plan,
+                             const std::string& scratch,
+                             const std::string& merged) {
+  if (::mount("tmpfs", merged.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64m") != 0)
+    return fail(system_error("mount a root", errno));
+  auto* listing = opendir("/");
+  if (listing == nullptr) return fail(system_error("list \"/\"", errno));
+  Result<void> done;
+  while (const auto* entry = readdir(listing)) {
+    const std::string name = entry->d_name;
+    if (done && name != "." && name != "..") done = show(name, scratch, merged);
+  }
+  closedir(listing);
+  if (!done) return done;
+  const Fd root(open(merged.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (const auto& path : plan.covered) {
+    const auto nothing = new_filesystem("tmpfs",
+                                        {{"mode", "0755"}, {"size", "4k"}},
+                                        kQuiet | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY);
+    if (!nothing) return fail(nothing.error());
+    const auto covered = attach_at(root.get(), path, nothing->get());
+    if (!covered && covered.error().code != Code::kNotFound) return covered;
+  }
+  return {};
+}
+
+}  // namespace muster::agent::process
