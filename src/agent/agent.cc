@@ -9,6 +9,9 @@
 #include <filesystem>
 #include <thread>
 
+#include "agent/cri/cri_runtime.h"
+#include "agent/cri/network.h"
+#include "agent/cri/pause_image.h"
 #include "agent/files.h"
 #include "agent/hollow/hollow_pods.h"
 #include "agent/image/image_source.h"
@@ -21,7 +24,9 @@
 #include "agent/node/pod_metrics.h"
 #include "agent/node/run_directory.h"
 #include "agent/pod/pod_worker.h"
+#include "agent/pod/runtime_choice.h"
 #include "agent/process/process_runtime.h"
+#include "agent/runtimes.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/meta.h"
@@ -70,7 +75,8 @@ class AgentImpl final : public Agent {
         options_(std::move(options)),
         images_(ImageFile::load(options_.images_file)),
         informers_(loop, client),
-        runtime_(process::make_process_runtime(loop, runtime_options())),
+        runtime_(std::make_unique<Runtimes>(
+            loop, process::make_process_runtime(loop, runtime_options()))),
         context_{loop,
                  client,
                  informers_,
@@ -119,6 +125,8 @@ class AgentImpl final : public Agent {
       if (!began) co_return began;
       const auto sourced = co_await start_images();
       if (!sourced) co_return sourced;
+      const auto led = co_await start_cri();
+      if (!led) co_return led;
     }
     if (runtime_->translates_addresses()) {
       const auto api = api_reachable_ ? runtime_->gateway() : std::string();
@@ -128,7 +136,8 @@ class AgentImpl final : public Agent {
     informers_.start_all();
     co_await informers_.wait_synced();
     co_await remove_orphans();
-    if (image_source_) co_await make_host_class();
+    if (image_source_) co_await make_class(kHostClass);
+    if (context_.has_cri) co_await make_class(kCriClass);
     keeper_.start();
     if (!options_.hollow) disk_->start();
     co_return Result<void>();
@@ -181,6 +190,7 @@ class AgentImpl final : public Agent {
   std::string image_source() const {
     auto source = options_.image_source;
     if (source.empty() && images_) source = images_->source;
+    if (source.empty() && options_.runtime == kCriClass) source = "containerd";
     return source.empty() ? "none" : source;
   }
 
@@ -197,6 +207,7 @@ class AgentImpl final : public Agent {
     wanted.directory = options_.image_directory;
     wanted.archives = options_.archives;
     wanted.parallel_pulls_max = options_.parallel_pulls_max;
+    if (cri::cri_missing().empty()) wanted.pods = pod_support();
     wanted.registries = context_.images.registries;
     wanted.collection = context_.images.collection;
     wanted.in_use = [this] { return images_in_use(); };
@@ -205,6 +216,61 @@ class AgentImpl final : public Agent {
     context_.image_source = image_source_.get();
     const auto started = co_await image_source_->start();
     co_return started;
+  }
+
+  image::PodSupport pod_support() const {
+    const auto saved = json::parse(read_file(options_.directory + "/network.json"));
+    if (!saved) return {};  // pods have no network of their own here
+    const cri::Bridge bridge{json::text_at(*saved, "bridge"),
+                             static_cast<std::uint32_t>(json::int_at(*saved, "base"))};
+    return {cri::plugin_folder(),
+            cri::network_list(bridge, options_.image_directory + "/addresses"),
+            cri::kPauseImage};
+  }
+
+  /// A container runtime for pods that ask for it, or for all. Without --runtime cri it is a
+  /// possibility that nobody waits for, unless an earlier run left pods with it.
+  Task<Result<void>> start_cri() {
+    const bool wanted = options_.runtime == kCriClass;
+    const auto missing = !image_source_         ? "there is no image source"
+                         : image_source_->own() ? cri::cri_missing()
+                                                : std::string();
+    if (!missing.empty() && wanted)
+      co_return fail(Code::kUnavailable, fmt::format("--runtime cri: {}", missing));
+    if (!missing.empty()) co_return Result<void>();
+    context_.has_cri = true;
+    context_.prefers_cri = wanted;
+    context_.foreign_cri = !image_source_->own();
+    if (wanted) runtime_->prefer_cri();
+    cri::CriOptions options;
+    options.socket = image_source_->socket();
+    options.directory = options_.directory;
+    options.hidden = context_.hidden;
+    options.own = image_source_->own();
+    auto runtime = cri::make_cri_runtime(loop_, std::move(options));
+    if (!wanted && !fs::exists(cri::mark_of(options_.directory))) {
+      loop_.spawn(lead_beside(std::move(runtime)));
+      co_return Result<void>();
+    }
+    auto found = co_await runtime_->add_cri(std::move(runtime));
+    if (!found) co_return fail(found.error());
+    adopt(std::move(*found));
+    co_return Result<void>();
+  }
+
+  Task<void> lead_beside(std::unique_ptr<Runtime> runtime) {
+    const auto found = co_await runtime_->add_cri(std::move(runtime));
+    if (!found)
+      log::warn("agent", "pods of class \"{}\" cannot run: {}", kCriClass, found.error().message);
+  }
+
+  void adopt(std::vector<SandboxStatus> found) {
+    for (auto& sandbox : found) {
+      // Before any pod that is new asks for some.
+      context_.gpus.restore(sandbox.id,
+                            read_file(gpu_file(pod_directories(options_.directory, sandbox.id))));
+      adopted_[sandbox.id] = std::move(sandbox);
+    }
   }
 
   /// Names and digests, of containers that run and of those that are about to.
@@ -223,22 +289,16 @@ class AgentImpl final : public Agent {
     return out;
   }
 
-  /// Pods of this class run on the machine's own files, whatever their image is called.
-  Task<void> make_host_class() {
-    const auto collection = kube::collections::kRuntimeClasses;
-    const auto dot = collection.find('.');
-    const kube::Resource classes{std::string(collection.substr(dot + 1)),
-                                 "v1",
-                                 std::string(collection.substr(0, dot)),
-                                 "RuntimeClass",
-                                 false};
+  /// Pods name the class, and it names what they get (runtime_choice.h).
+  Task<void> make_class(std::string name) {
+    const auto classes = runtime_class_resource();
     json::Value made = json::Object{{"apiVersion", classes.api_version()},
                                     {"kind", classes.kind},
-                                    {"metadata", json::Object{{"name", kHostClass}}},
-                                    {"handler", kHostClass}};
+                                    {"metadata", json::Object{{"name", name}}},
+                                    {"handler", name}};
     const auto created = co_await context_.client.create(classes, "", std::move(made));
     if (!created && created.error().code != Code::kAlreadyExists)
-      log::warn("agent", "RuntimeClass {}: {}", kHostClass, created.error().message);
+      log::warn("agent", "RuntimeClass {}: {}", name, created.error().message);
   }
 
   Task<Result<void>> start_runtime() {
@@ -248,12 +308,7 @@ class AgentImpl final : public Agent {
     };
     auto found = co_await runtime_->start(on_event);
     if (!found) co_return fail(found.error());
-    for (auto& sandbox : *found) {
-      // Before any pod that is new asks for some.
-      context_.gpus.restore(sandbox.id,
-                            read_file(gpu_file(pod_directories(options_.directory, sandbox.id))));
-      adopted_[sandbox.id] = std::move(sandbox);
-    }
+    adopt(std::move(*found));
     if (!adopted_.empty()) log::info("agent", "found {} pods of an earlier run", adopted_.size());
     for (const auto& line : runtime_->shortcomings()) log::warn("agent", "{}", line);
     if (runtime_->hides_devices()) {
@@ -456,7 +511,7 @@ class AgentImpl final : public Agent {
   AgentOptions options_;
   Result<ImageFile> images_;
   client::Informers informers_;
-  std::unique_ptr<Runtime> runtime_;
+  std::unique_ptr<Runtimes> runtime_;
   Context context_;
   NodeKeeper keeper_;
   HollowPods hollow_;

@@ -26,7 +26,10 @@ struct AgentOptions {
   /// Where images come from: none, containerd, unix:///…; empty: as the image file says, else none.
   std::string image_source;
   std::string image_directory;  // of the containerd that we start
-  std::string archives;         // archives in this folder are imported at start
+  /// process: pods are processes of ours; cri: they are a container runtime's, unless their class
+  /// says otherwise.
+  std::string runtime = "process";
+  std::string archives;  // archives in this folder are imported at start
   int parallel_pulls_max = 3;
   std::string api_address;  // where the API server listens
   int api_port = 0;

@@ -35,6 +35,9 @@ struct Context {
   std::int64_t node_cpu_milli = 0;
   std::int64_t node_memory_bytes = 0;
   ImageFile images;
+  bool has_cri = false;      // pods may be a container runtime's
+  bool prefers_cri = false;  // and are, unless they ask for something else
+  bool foreign_cri = false;  // it was there before us, with handlers of its own
   /// Null: every image that the file does not name runs on this machine's own files.
   image::ImageSource* image_source = nullptr;
   GpuLedger gpus;

@@ -1,10 +1,10 @@
 /// Runtime: how a sandbox (what the containers of a pod share) and a container start, stop, report
 /// and stream.
 ///
-/// The shape is CRI's, cut to what the agent needs. The first implementation runs processes of this
-/// machine (process/), a second one could speak to containerd; nothing outside an implementation
-/// may assume a process of ours, a path below its state directory or a namespace. Everything runs
-/// on the loop.
+/// The shape is CRI's, cut to what the agent needs. One implementation runs processes of this
+/// machine (process/), another speaks to containerd (cri/), and a third leads each pod to one of
+/// them (runtimes.h); nothing outside an implementation may assume a process of ours, a path below
+/// its state directory or a namespace. Everything runs on the loop.
 #pragma once
 
 #include <cstdint>
@@ -85,6 +85,8 @@ struct SandboxConfig {
   bool own_users = false;   // root must not be the machine's: no sandbox rather than such a one
   std::vector<MemoryVolume> memory_volumes;
   std::vector<HostPort> host_ports;
+  bool under_cri = false;  // by a container runtime, not by processes of ours
+  std::string handler;     // which of its handlers; empty: its default
 };
 
 struct ContainerConfig {
@@ -187,6 +189,8 @@ class Runtime {
 
   /// Name and version for nodeInfo.containerRuntimeVersion, e.g. "process://0.1.0".
   [[nodiscard]] virtual std::string version() const = 0;
+  /// What goes before the ids of a sandbox's containers in a pod's status, e.g. "process".
+  [[nodiscard]] virtual std::string id_scheme(const std::string& sandbox_id) const = 0;
   /// One line for each thing that this runtime cannot do here, e.g. because it is not root.
   [[nodiscard]] virtual std::vector<std::string> shortcomings() const = 0;
 

@@ -314,6 +314,7 @@ Task<Result<void>> Cluster::start_agent() {
   options.hollow = options_.hollow;
   options.images_file = options_.images;
   options.image_source = options_.image_source;
+  options.runtime = options_.runtime;
   options.image_directory = options_.data + "/containerd";
   options.archives = options_.data + "/images";
   options.parallel_pulls_max = options_.image_pulls_max;

@@ -45,6 +45,7 @@ struct ClusterOptions {
   std::string hived_config;       // likewise
   std::string images;             // what image names mean here (agent/image/image_file.h); or none
   std::string image_source;       // see agent::AgentOptions
+  std::string runtime;            // likewise
   int image_pulls_max = 3;        // at a time
   std::int64_t pod_pids_max = 0;  // processes of a container; 0: half of what the machine can have
   bool map_pod_users = true;      // root of a pod is nobody on this machine

@@ -41,6 +41,17 @@ Result<ClusterOptions> read_options(const command::Values& values) {
   options.image_source = values.text("image-source");
   const auto source = agent::image::check_source(options.image_source);
   if (!source) return fail(Code::kBadRequest, "--image-source: " + source.error().message);
+  options.runtime = values.text("runtime");
+  if (options.runtime != "process" && options.runtime != "cri")
+    return fail(
+        Code::kBadRequest,
+        fmt::format("--runtime {}: wanted process (pods are processes of muster) or cri (pods "
+                    "are the container runtime's)",
+                    options.runtime));
+  if (options.runtime == "cri" && options.image_source == "none")
+    return fail(Code::kBadRequest,
+                "--runtime cri: pods of a container runtime need images; leave --image-source none "
+                "out, or name a containerd");
   options.image_pulls_max = values.number("max-parallel-image-pulls");
   if (options.image_pulls_max < 1)
     return fail(Code::kBadRequest,
@@ -323,6 +334,13 @@ std::vector<command::Flag> up_flags() {
        .completes = Completes::kWords,
        .words = {"none", "containerd"},
        .value_name = "SOURCE"},
+      {.name = "runtime",
+       .value = "process",
+       .help =
+           "who runs pods: process (muster itself), or cri (the containerd of --image-source with runc, as under a kubelet); single pods choose by runtimeClassName host or cri",
+       .completes = Completes::kWords,
+       .words = {"process", "cri"},
+       .value_name = "RUNTIME"},
       {.name = "max-parallel-image-pulls",
        .type = FlagType::kInt,
        .value = "3",

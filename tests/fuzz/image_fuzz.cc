@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "agent/cri/messages.h"
+#include "agent/cri/streaming.h"
 #include "agent/image/credentials.h"
 #include "agent/image/cri_messages.h"
 #include "agent/image/image_config.h"
@@ -27,6 +29,16 @@ void read_messages(std::string_view bytes) {
   (void)image::read_image_filesystem(bytes);
   (void)image::read_version(bytes);
   (void)image::read_downloads(bytes);
+  (void)cri::read_sandboxes(bytes);
+  (void)cri::read_sandbox_address(bytes);
+  (void)cri::read_containers(bytes);
+  (void)cri::read_container_status(bytes);
+  (void)cri::read_stats(bytes);
+  (void)cri::read_event(bytes);
+  if (const auto text = cri::read_text(bytes, "text"); text) {
+    (void)cri::parse_stream_url(*text);
+    (void)cri::exit_code_of(*text);
+  }
   if (const auto mounts = image::read_mounts(bytes); mounts) (void)image::layers_of(*mounts);
 }
 

@@ -72,18 +72,36 @@ void end_orphans() {
   }
 }
 
+/// What of its table is for running pods.
+std::string pod_settings(const PodSupport& pods) {
+  return fmt::format(R"(    sandbox_image = {}
+    disable_apparmor = {}
+    restrict_oom_score_adj = true
+    enable_unprivileged_ports = true
+    enable_unprivileged_icmp = true
+    netns_mounts_under_state_dir = true
+    [plugins."io.containerd.grpc.v1.cri".containerd]
+      snapshotter = "overlayfs"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+        runtime_type = "io.containerd.runc.v2"
+        options = {{SystemdCgroup = false}}
+)",
+                     toml(pods.sandbox_image),
+                     !fs::exists("/sys/kernel/security/apparmor"));
+}
+
 }  // namespace
 
 bool containerd_installed() { return !find_program().empty(); }
 
-std::string containerd_config(const std::string& directory) {
+std::string containerd_config(const std::string& directory, const PodSupport& pods) {
   const auto at = [&directory](const char* name) { return toml(directory + name); };
   return fmt::format(
       R"(# Written by muster at each start.
 version = 2
 root = {}
 state = {}
-disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.aufs", "io.containerd.internal.v1.restart", "io.containerd.monitor.v1.cgroups"]
+disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.aufs", "io.containerd.internal.v1.restart"{}]
 grpc = {{address = {}}}
 debug = {{level = "warn"}}
 [plugins]
@@ -93,14 +111,16 @@ debug = {{level = "warn"}}
     stream_server_port = "0"
     cni = {{conf_dir = {}, bin_dir = {}}}
     registry = {{config_path = {}}}
-)",
+{})",
       at("/root"),
       at("/state"),
+      pods.plugins.empty() ? R"(, "io.containerd.monitor.v1.cgroups")" : "",
       at("/containerd.sock"),
       at("/opt"),
-      at("/none"),
-      at("/none"),
-      at("/certs.d"));
+      pods.plugins.empty() ? at("/none") : at("/cni"),
+      pods.plugins.empty() ? at("/none") : toml(pods.plugins),
+      at("/certs.d"),
+      pods.plugins.empty() ? "" : pod_settings(pods));
 }
 
 std::string hosts_file(const Registry& registry) {
@@ -116,7 +136,7 @@ Containerd::~Containerd() {
   if (process_) process_->close();
 }
 
-Result<void> Containerd::start(const std::vector<Registry>& registries) {
+Result<void> Containerd::start(const std::vector<Registry>& registries, const PodSupport& pods) {
   // Beside its socket containerd makes one of a longer name.
   constexpr std::size_t kPathMax = sizeof(sockaddr_un::sun_path) - sizeof ".ttrpc";
   if (socket().size() > kPathMax)
@@ -127,9 +147,12 @@ Result<void> Containerd::start(const std::vector<Registry>& registries) {
                             socket().size(),
                             kPathMax));
   end_orphans();
-  const auto written = write_files(registries);
+  const auto before = read_file(directory_ + kConfigName);
+  const auto written = write_files(registries, pods);
   if (!written) return written;
   pid_ = running_pid();
+  // It reads its settings when it starts; watch() sees to that.
+  if (pid_ != 0 && before != containerd_config(directory_, pods)) ::kill(pid_, SIGTERM);
   if (pid_ == 0) {
     const auto launched = launch();
     if (!launched) return launched;
@@ -138,10 +161,11 @@ Result<void> Containerd::start(const std::vector<Registry>& registries) {
   return {};
 }
 
-Result<void> Containerd::write_files(const std::vector<Registry>& registries) const {
+Result<void> Containerd::write_files(const std::vector<Registry>& registries,
+                                     const PodSupport& pods) const {
   std::error_code error;
   fs::remove_all(directory_ + "/certs.d", error);
-  for (const auto* name : {"", "/none", "/certs.d"}) {
+  for (const auto* name : {"", "/none", "/certs.d", "/cni"}) {
     const auto made = make_directory(directory_ + name);
     if (!made) return made;
   }
@@ -153,7 +177,11 @@ Result<void> Containerd::write_files(const std::vector<Registry>& registries) co
     const auto written = write_file(place + "/hosts.toml", hosts_file(registry), 0600);
     if (!written) return written;
   }
-  return write_file(directory_ + kConfigName, containerd_config(directory_), 0600);
+  if (!pods.plugins.empty()) {
+    const auto network = write_file(directory_ + "/cni/10-muster.conflist", pods.network, 0600);
+    if (!network) return network;
+  }
+  return write_file(directory_ + kConfigName, containerd_config(directory_, pods), 0600);
 }
 
 int Containerd::running_pid() const {

@@ -1,4 +1,5 @@
-/// A containerd of our own that keeps images and starts nothing: no runc, no networks, no sandboxes.
+/// A containerd of our own that keeps images and, where runc and the plugins for networks are
+/// installed, runs pods for the CRI runtime (cri/).
 ///
 /// It is a process of its own session and outlives muster, as pods do: the next muster finds it by
 /// its pid file and goes on with it. Should it end, it is started again. `end()` is for `muster
@@ -6,6 +7,7 @@
 ///
 ///   containerd.toml, containerd.sock, containerd.log, pid
 ///   certs.d/<registry>/hosts.toml   where registries of the image file are asked
+///   cni/10-muster.conflist          the network of pods that it runs
 ///   root, state, opt                containerd's own
 #pragma once
 
@@ -26,7 +28,13 @@ inline constexpr const char* kContainerdNamespace = "k8s.io";
 
 /// Whether the program is on this machine.
 bool containerd_installed();
-std::string containerd_config(const std::string& directory);
+/// What a containerd needs to run pods; nothing of it: it only keeps images.
+struct PodSupport {
+  std::string plugins;  // the folder of programs for networks; empty: it runs no pods
+  std::string network;  // what they are told, as a list of CNI's
+  std::string sandbox_image;
+};
+std::string containerd_config(const std::string& directory, const PodSupport& pods);
 std::string hosts_file(const Registry& registry);
 
 class Containerd {
@@ -35,12 +43,12 @@ class Containerd {
   ~Containerd();
 
   /// Adopts the one that runs, or starts one. Does not wait until it answers.
-  Result<void> start(const std::vector<Registry>& registries);
+  Result<void> start(const std::vector<Registry>& registries, const PodSupport& pods);
   Task<void> end();
   [[nodiscard]] std::string socket() const { return directory_ + "/containerd.sock"; }
 
  private:
-  Result<void> write_files(const std::vector<Registry>& registries) const;
+  Result<void> write_files(const std::vector<Registry>& registries, const PodSupport& pods) const;
   Result<void> launch();
   [[nodiscard]] int running_pid() const;
   Task<void> watch(std::shared_ptr<bool> stopped);

@@ -147,7 +147,7 @@ Task<Result<void>> ImageSource::start() {
   std::error_code error;
   fs::create_directories(options_.directory, error);
   if (own()) {
-    const auto started = containerd_.start(options_.registries);
+    const auto started = containerd_.start(options_.registries, options_.pods);
     if (!started) co_return started;
   } else {
     const auto version = co_await store_.version();

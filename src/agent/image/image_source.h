@@ -24,6 +24,7 @@ struct SourceOptions {
   std::string source;
   std::string directory;  // of our own containerd, and of what we remember
   std::string archives;   // *.tar in it are imported at start
+  PodSupport pods;        // of our own containerd
   int parallel_pulls_max = 3;
   std::vector<Registry> registries;
   Collection collection;
@@ -47,6 +48,9 @@ class ImageSource {
   /// Archives have been imported: what is not there now is not there.
   Task<void> wait_ready();
   Pulls& pulls() { return pulls_; }
+  [[nodiscard]] std::string socket() const;
+  /// A containerd that muster started for itself.
+  [[nodiscard]] bool own() const { return options_.source == "containerd"; }
   /// For the node's status: the largest 50, as last seen.
   [[nodiscard]] const json::Array& node_images() const { return node_images_; }
 
@@ -57,8 +61,6 @@ class ImageSource {
   Task<void> look_again_and_again(std::shared_ptr<bool> alive);
   Task<void> list(std::shared_ptr<bool> alive);
   Task<void> collect(std::shared_ptr<bool> alive);
-  [[nodiscard]] bool own() const { return options_.source == "containerd"; }
-  [[nodiscard]] std::string socket() const;
 
   net::Loop& loop_;
   SourceOptions options_;

@@ -261,7 +261,7 @@ TEST(ImageSources, AreNoneContainerdOrASocket) {
 }
 
 TEST(ContainerdFiles, QuoteWhatTheyName) {
-  EXPECT_NE(containerd_config("/a \"b").find(R"("/a \"b/root")"), std::string::npos);
+  EXPECT_NE(containerd_config("/a \"b", {}).find(R"("/a \"b/root")"), std::string::npos);
   EXPECT_EQ(hosts_file({"r", "http://127.0.0.1:5", "", ""}),
             "server = \"http://127.0.0.1:5\"\n[host.\"http://127.0.0.1:5\"]\n  capabilities = "
             "[\"pull\", \"resolve\"]\n");

@@ -36,6 +36,21 @@ MessageWriter& MessageWriter::message(int field, const MessageWriter& value) {
   return *this;
 }
 
+MessageWriter& MessageWriter::block_of(int field, std::string_view message) {
+  block(field, message);
+  return *this;
+}
+
+MessageWriter& MessageWriter::element(int field, std::string_view value) {
+  return block_of(field, value);
+}
+
+MessageWriter& MessageWriter::element(int field, std::uint64_t value) {
+  tag(field, 0);
+  varint(value);
+  return *this;
+}
+
 MessageWriter& MessageWriter::entry(int field, std::string_view key, std::string_view value) {
   MessageWriter one;
   one.text(1, key).text(2, value);

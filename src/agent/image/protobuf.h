@@ -15,6 +15,11 @@ class MessageWriter {
   MessageWriter& text(int field, std::string_view value);
   MessageWriter& number(int field, std::uint64_t value);
   MessageWriter& message(int field, const MessageWriter& value);
+  /// The same of one that was written before.
+  MessageWriter& block_of(int field, std::string_view message);
+  /// One of a list: an empty one counts.
+  MessageWriter& element(int field, std::string_view value);
+  MessageWriter& element(int field, std::uint64_t value);
   /// One entry of a map of strings.
   MessageWriter& entry(int field, std::string_view key, std::string_view value);
   [[nodiscard]] const std::string& bytes() const { return bytes_; }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "agent/image/image_source.h"
+#include "agent/pod/runtime_choice.h"
 #include "kube/meta.h"
 
 namespace muster::agent {

@@ -10,9 +10,6 @@
 
 namespace muster::agent {
 
-/// The RuntimeClass of pods that run on this machine's own files, whatever their image is called.
-inline constexpr const char* kHostClass = "host";
-
 class PodImages {
  public:
   PodImages(PodLife& life, PodStatusWriter& status) : life_(life), status_(status) {}

@@ -7,6 +7,7 @@
 
 #include "agent/files.h"
 #include "agent/pod/names.h"
+#include "agent/pod/runtime_choice.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/kinds/pod.h"
@@ -137,6 +138,9 @@ Task<Result<void>> PodSandbox::try_make() {
     co_return volumes;
   }
   auto config = sandbox_config(*life_.pod, life_.places);
+  const auto choice = co_await choose_runtime(life_.context, life_.pod);
+  config.under_cri = choice.cri;
+  config.handler = choice.handler;
   config.memory_volumes = volumes_.memory;
   (void)write_file(config.hosts_file, "127.0.0.1\tlocalhost\n");
   (void)write_file(config.resolv_conf_file, life_.context.resolv_conf(*life_.pod));

@@ -43,8 +43,11 @@ Task<void> PodStatusWriter::patch(std::shared_ptr<void> keep) {
     auto slot = co_await life_.context.status_slots.take();
     if (life_.gone || life_.detached) break;
     changed_ = false;
-    auto status =
-        pod_status(*life_.pod, life_.state, published_, "process", life_.context.loop.now());
+    auto status = pod_status(*life_.pod,
+                             life_.state,
+                             published_,
+                             life_.context.runtime.id_scheme(life_.uid),
+                             life_.context.loop.now());
     auto patch = status_patch(*life_.pod, published_, status);
     if (patch.is_null()) break;
     const auto ns = std::string(kube::namespace_of(*life_.pod));

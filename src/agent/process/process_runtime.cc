@@ -41,6 +41,7 @@ class ProcessRuntime final : public Runtime {
             [this](std::uint32_t address) { pool_.give_back(address); }) {}
 
   std::string version() const override { return "process://0.1.0"; }
+  std::string id_scheme(const std::string&) const override { return "process"; }
   std::vector<std::string> shortcomings() const override { return machine_.shortcomings; }
   std::string gateway() const override {
     return machine_.bridge.empty() ? "" : ipv4_text(machine_.gateway);

@@ -46,7 +46,9 @@ const Unserved* unserved(std::string_view storage) {
       {"replicationcontrollers",
        {false, "it is stored, but muster up makes no pods of it; use a Deployment"}},
       {kube::collections::kRuntimeClasses,
-       {false, "it is stored, but muster up runs pods of every class in the same way"}},
+       {false,
+        "muster up knows the handlers host (this machine's files), cri and runc (its container "
+        "runtime), and runs pods of other classes as if they named none"}},
       {"horizontalpodautoscalers.autoscaling",
        {false, "it is stored, but muster up does not scale by load"}},
       {kube::collections::kFlowSchemas,

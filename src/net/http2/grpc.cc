@@ -15,6 +15,7 @@ namespace muster::net {
 namespace {
 
 constexpr std::size_t kFrameHead = 5;
+constexpr Duration kNoLimit = std::chrono::hours(24 * 365 * 10);
 
 struct StatusName {
   std::string_view name;
@@ -58,15 +59,8 @@ class UnixClient final : public GrpcClient {
     const auto connected = connect();
     if (!connected) co_return fail(connected.error());
     const auto connection = connection_;  // stays while the call is under way
-    Request request;
-    request.method = "POST";
-    request.target = std::move(call.method);
-    request.body = grpc_frame(call.message);
-    request.headers.set("content-type", "application/grpc");
-    request.headers.set("te", "trailers");
-    request.headers.set("user-agent", "muster");
+    auto request = make_request(call);
     request.headers.set("grpc-timeout", grpc_timeout(call.timeout));
-    for (auto& [name, value] : call.metadata) request.headers.set(name, value);
     bool untouched = false;
     // The server ends it in time and says so; this side only notices a server that does not.
     const auto patience = call.timeout + std::chrono::seconds(5);
@@ -76,6 +70,32 @@ class UnixClient final : public GrpcClient {
           status_error(answer.error().code == Code::kTimeout ? kDeadlineExceeded : kUnavailable,
                        answer.error().message));
     co_return read(*answer);
+  }
+
+  Task<Result<void>> follow(GrpcCall call, std::function<void(std::string)> each) override {
+    const auto connected = connect();
+    if (!connected) co_return fail(connected.error());
+    const auto connection = connection_;
+    bool untouched = false;
+    // The head comes with the first message, which may be tomorrow's.
+    auto answer = co_await connection->stream(make_request(call), kNoLimit, untouched);
+    if (!answer) co_return fail(status_error(kUnavailable, answer.error().message));
+    const auto stream = std::move(*answer);
+    if (const auto status = parse_int(stream->headers().get("grpc-status")); status && *status != 0)
+      co_return fail(grpc_error(static_cast<int>(*status), stream->headers().get("grpc-message")));
+    std::string received;
+    for (;;) {
+      auto bytes = co_await stream->read();
+      if (!bytes) co_return fail(status_error(kUnavailable, bytes.error().message));
+      if (bytes->empty()) co_return Result<void>();
+      received += *bytes;
+      for (;;) {
+        auto message = grpc_next(received);
+        if (!message) co_return fail(message.error());
+        if (!*message) break;
+        each(std::move(**message));
+      }
+    }
   }
 
   void close() override {
@@ -103,6 +123,18 @@ class UnixClient final : public GrpcClient {
     return {};
   }
 
+  static Request make_request(GrpcCall& call) {
+    Request request;
+    request.method = "POST";
+    request.target = std::move(call.method);
+    request.body = grpc_frame(call.message);
+    request.headers.set("content-type", "application/grpc");
+    request.headers.set("te", "trailers");
+    request.headers.set("user-agent", "muster");
+    for (auto& [name, value] : call.metadata) request.headers.set(name, value);
+    return request;
+  }
+
   static Result<std::string> read(const Response& answer) {
     const auto status = parse_int(answer.headers.get("grpc-status"));
     if (answer.status != 200 || !status)
@@ -125,6 +157,20 @@ std::string grpc_frame(std::string_view message) {
   std::string out(1, '\0');
   for (const int shift : {24, 16, 8, 0}) out += static_cast<char>(message.size() >> shift & 0xff);
   out.append(message);
+  return out;
+}
+
+Result<std::optional<std::string>> grpc_next(std::string& received) {
+  if (received.size() < kFrameHead) return std::optional<std::string>();
+  if (received[0] != 0) return fail(status_error(kInternal, "the answer is compressed"));
+  std::size_t size = 0;
+  for (std::size_t i = 1; i < kFrameHead; ++i)
+    size = size << 8 | static_cast<unsigned char>(received[i]);
+  if (size > kGrpcMessageBytesMax)
+    return fail(status_error(kInternal, fmt::format("a message of {} bytes is too large", size)));
+  if (received.size() < kFrameHead + size) return std::optional<std::string>();
+  std::optional<std::string> out(received.substr(kFrameHead, size));
+  received.erase(0, kFrameHead + size);
   return out;
 }
 

@@ -1,4 +1,5 @@
-/// gRPC's plain calls (one message there, one back) to a server on a unix socket of this machine.
+/// gRPC's plain calls (one message there, one back) to a server on a unix socket of this machine,
+/// and those that answer with many messages.
 ///
 /// A call is an HTTP/2 request whose body is a message behind five bytes, and whose trailers say
 /// how it went. The connection is made with the first call and again after it was lost; a call
@@ -6,7 +7,9 @@
 /// NotFound desc = …`, because people search for these words. Everything runs on the loop.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +36,9 @@ class GrpcClient {
   virtual ~GrpcClient() = default;
   /// The answer's message.
   virtual Task<Result<std::string>> call(GrpcCall call) = 0;
+  /// A call whose answer goes on: `each` message as it comes, until close(), an error, or the
+  /// server's end. It has no time limit, and keeps a client of its own busy.
+  virtual Task<Result<void>> follow(GrpcCall call, std::function<void(std::string)> each) = 0;
   virtual void close() = 0;
 };
 
@@ -40,6 +46,8 @@ std::unique_ptr<GrpcClient> make_grpc_client(Loop& loop, std::string unix_path);
 
 /// A message as it travels: not compressed, its length, itself.
 std::string grpc_frame(std::string_view message);
+/// Takes the next whole message from the beginning of what has come; absent: more must come.
+Result<std::optional<std::string>> grpc_next(std::string& received);
 /// The one message of an answer's body.
 Result<std::string> grpc_unframe(std::string_view body);
 /// What trailers `grpc-status` and `grpc-message` say; `message` is percent-encoded.
