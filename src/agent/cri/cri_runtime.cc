@@ -17,6 +17,7 @@
 #include "agent/image/containerd.h"
 #include "agent/image/cri_messages.h"
 #include "agent/image/image_source.h"
+#include "agent/image/socket_watch.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "net/http2/grpc.h"
@@ -196,8 +197,8 @@ class Cri final : public Runtime {
   /// A containerd that was just started needs a moment; its socket is there before it answers.
   Task<Result<void>> wait_for_answer() {
     const auto deadline = loop_.monotonic() + kAnswer;
-    Duration pause = std::chrono::milliseconds(10);
     for (;;) {
+      image::SocketWatch appears(loop_, options_.socket);
       const auto answer = co_await call("Version", "", kQuick);
       if (answer) {
         const auto version = image::read_version(*answer);
@@ -206,8 +207,7 @@ class Cri final : public Runtime {
         co_return Result<void>();
       }
       if (loop_.monotonic() > deadline) co_return fail(answer.error());
-      co_await loop_.sleep(pause);
-      pause = std::min(pause * 2, Duration(std::chrono::milliseconds(200)));
+      co_await appears.wait();
     }
   }
 

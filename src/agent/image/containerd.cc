@@ -253,16 +253,15 @@ Task<void> Containerd::end() {
   *stopped_ = true;
   const auto process = process_;
   if (pid_ <= 0) co_return;
-  ::kill(pid_, SIGTERM);
-  const auto deadline = loop_.monotonic() + kEndPatience;
-  const auto gone = [this] {
+  const int handle = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+  if (handle >= 0) {
+    const std::shared_ptr<net::Descriptor> ended = net::make_descriptor(loop_, handle);
+    ::kill(pid_, SIGTERM);
+    const auto patience = loop_.after(kEndPatience, [pid = pid_] { ::kill(pid, SIGKILL); });
+    (void)co_await ended->readable();
     int status = 0;
-    if (waitpid(pid_, &status, WNOHANG) == pid_) return true;
-    return ::kill(pid_, 0) != 0 && errno == ESRCH;
-  };
-  while (!gone() && loop_.monotonic() < deadline)
-    co_await loop_.sleep(std::chrono::milliseconds(5));
-  if (loop_.monotonic() >= deadline) ::kill(pid_, SIGKILL);
+    (void)waitpid(pid_, &status, WNOHANG);
+  }
   std::error_code ignored;
   fs::remove(directory_ + "/pid", ignored);
   pid_ = 0;

@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "agent/fd.h"
+#include "agent/image/socket_watch.h"
 #include "base/log.h"
 #include "base/strings.h"
 
@@ -175,6 +176,7 @@ Task<void> ImageSource::begin(std::shared_ptr<bool> alive) {
 Task<bool> ImageSource::wait_for_answer(std::shared_ptr<bool> alive) {
   const auto deadline = loop_.monotonic() + kAnswerPatience;
   while (*alive) {
+    SocketWatch appears(loop_, socket());  // before the question: none is missed
     const auto version = co_await store_.version();
     if (!*alive) break;
     if (version) {
@@ -185,7 +187,7 @@ Task<bool> ImageSource::wait_for_answer(std::shared_ptr<bool> alive) {
       log::warn("agent", "containerd does not answer: {}", version.error().message);
       co_return false;
     }
-    co_await loop_.sleep(std::chrono::milliseconds(20));
+    co_await appears.wait();
   }
   co_return false;
 }
