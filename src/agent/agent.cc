@@ -162,8 +162,9 @@ class AgentImpl final : public Agent {
     co_await informers_.stop_all();
     for (auto& [node, recorder] : recorders_) co_await recorder->flush();
     if (options_.hollow) co_return;
-    if (image_source_) co_await image_source_->stop(/*clean=*/remove_pods);
+    // Pods whose removal is under way are the container runtime's, which ends with its images.
     co_await runtime_->stop(/*clean=*/remove_pods);
+    if (image_source_) co_await image_source_->stop(/*clean=*/remove_pods);
     if (remove_pods) remove_run_directory(options_.directory + "/run");
   }
 
