@@ -14,6 +14,10 @@ namespace muster::engine {
 namespace {
 /// A place that was found by what others took is looked for again after this.
 constexpr Duration kLooksAgain = std::chrono::seconds(60);
+/// All nodes and what runs on them are looked at: in clusters up to this size for every reservation at
+/// once, up to the second for one a decision, and not at all in larger ones.
+constexpr std::uint32_t kNodesForAll = 200;
+constexpr std::uint32_t kNodesForOne = 1000;
 }  // namespace
 
 void Reservations::begin_decision() {
@@ -68,7 +72,12 @@ std::optional<Time> Reservations::expected_start(GangId id) const {
   return std::nullopt;
 }
 
-Time Reservations::end_of(PodId pod) const { return expected_end(desk_, state_->pod(pod)); }
+/// Where estimates count no more, only what was declared, or what is on its way out, leaves.
+Time Reservations::end_for(const Hold& hold, PodId id) const {
+  const PodState& pod = state_->pod(id);
+  if (trusts_estimates(hold) || pod.phase != PodPhase::kBound) return expected_end(desk_, pod);
+  return pod.ends > desk_->now ? pod.ends : kNever;
+}
 
 // ------------------------------------------------------------------ passing a reservation
 
@@ -111,8 +120,8 @@ ResourceVector Reservations::left_at(const Use& use, const Slot& slot, Time then
   left -= slot.amount;
   left -= node.held;
   for (const PodId p : node.pods) {
-    const bool stays =
-        end_of(p) > then && (use.evictions == nullptr || !use.evictions->victims.contains(p));
+    const bool stays = end_for(holds_[slot.reservation], p) > then &&
+                       (use.evictions == nullptr || !use.evictions->victims.contains(p));
     if (stays) left -= state_->cls_of(p).request;
   }
   if (use.evictions == nullptr) return left;
@@ -145,7 +154,8 @@ bool Reservations::leaves_devices(const Use& use, const Slot& slot, Time then) c
   free.take(use.cls, devices);
   for (const PodId p : node.pods) {
     const bool goes = use.evictions != nullptr && use.evictions->victims.contains(p);
-    if (goes || end_of(p) <= then) free.give(state_->pod(p), state_->cls_of(p));
+    if (goes || end_for(holds_[slot.reservation], p) <= then)
+      free.give(state_->pod(p), state_->cls_of(p));
   }
   for (std::size_t i = 0; i < node.devices.size(); ++i) {
     if (!holder.allows(node.devices[i])) free.devices[i] = DeviceState::kUnusable;
@@ -401,8 +411,8 @@ void Reservations::fill_places() {
 }
 
 void Reservations::refresh() {
-  // Others leave earlier or later than was thought; one look a decision keeps that cheap.
-  bool again = false;
+  // Others leave earlier or later than was thought.
+  bool again = state_->node_count() > kNodesForOne;
   for (std::uint32_t i = 0; i < holds_.size(); ++i) {
     const Hold& hold = holds_[i];
     if (!hold.live) continue;
@@ -411,7 +421,7 @@ void Reservations::refresh() {
     const bool late = hold.start && hold.start <= desk_->now;
     const bool stale =
         !again && hold.start && hold.estimated && hold.found + kLooksAgain <= desk_->now;
-    again = again || stale;
+    again = again || (stale && state_->node_count() > kNodesForAll);
     if (late || stale || (unplaced && desk_->now >= patience_ends)) {
       clear_slots(i);
       find_place(i);

@@ -122,7 +122,7 @@ class Reservations {
   void clear_slots(std::uint32_t reservation);
   void release(std::uint32_t reservation);
   void note_change();
-  [[nodiscard]] Time end_of(PodId pod) const;
+  [[nodiscard]] Time end_for(const Hold& hold, PodId id) const;
   [[nodiscard]] std::int32_t members_like_largest(const std::vector<PodId>& tasks) const;
   [[nodiscard]] std::vector<PodId> starting_with(GangId id) const;
   [[nodiscard]] std::vector<PodId> starting_below(GangId group, GangId id) const;

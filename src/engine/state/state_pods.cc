@@ -399,6 +399,10 @@ void State::note_facts(PodId id, const Pod& spec) {
   pod.created = spec.created;
   if (spec.started) pod.started = spec.started;
   pod.leaves = spec.terminating_until;
+  // While it waits, its turn depends on how long it takes.
+  if (pod.phase == PodPhase::kPending &&
+      (pod.expected_duration != spec.expected_duration || pod.limit != spec.limit))
+    mark(pod.gang);
   pod.expected_duration = spec.expected_duration;
   pod.limit = spec.limit;
   note_origin(gangs_[pod.gang.index()], spec);
