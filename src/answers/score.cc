@@ -41,10 +41,12 @@ struct Moment {
   std::size_t job = 0;
   Time at;
   bool at_submission = false;
+  bool scored = false;
   std::map<std::string_view, Said> said;
   std::map<std::string_view, double> cpu_s;
   Basis basis = Basis::kNone;
-  Quantiles range;  ///< As said by the shared draws, for the calibration.
+  Quantiles range;        ///< As said by the shared draws, for the calibration.
+  Quantiles independent;  ///< Likewise by the independent ones.
 };
 
 /// How long each job of the trace really takes.
@@ -215,8 +217,15 @@ class Scorer : public sim::TraceWorld {
         asked.emplace_back(order[i].second, false);
     }
     ticked_ = false;
-    std::erase_if(asked, [&](const auto&) { return ++seen_ % settings_.every != 0; });
-    if (!asked.empty()) ask(asked);
+    // All are asked, so that ranges learn from all; some are scored.
+    std::vector<std::pair<std::size_t, bool>> scored;
+    std::erase_if(asked, [&](const auto& moment) {
+      if (++seen_ % settings_.every != 0) return false;
+      scored.push_back(moment);
+      return true;
+    });
+    if (!asked.empty()) ask(asked, false);
+    if (!scored.empty()) ask(scored, true);
   }
 
  private:
@@ -227,7 +236,7 @@ class Scorer : public sim::TraceWorld {
     return seconds_ ? seconds_() - before : 0;
   }
 
-  void ask(const std::vector<std::pair<std::size_t, bool>>& asked) {
+  void ask(const std::vector<std::pair<std::size_t, bool>>& asked, bool scored) {
     std::vector<Moment> moments;
     Ask question;
     question.horizon = settings_.horizon;
@@ -237,11 +246,12 @@ class Scorer : public sim::TraceWorld {
       m.job = job;
       m.at = now();
       m.at_submission = at_submission;
+      m.scored = scored;
       moments.push_back(std::move(m));
       question.jobs.push_back(jobs()[job].name);
     }
     by_courses(kShared, SharedDraws(engine(), now()), question, moments);
-    if (settings_.baselines) {
+    if (scored && settings_.baselines) {
       by_courses(kIndependent, SharedDraws(engine(), now(), {0, 0}), question, moments);
       Ask one = question;
       one.draws = 1;
@@ -255,7 +265,7 @@ class Scorer : public sim::TraceWorld {
         m.said[kPastWaits] = past_.quantiles(gpus, waited, seconds_of(settings_.horizon));
       }
     }
-    if (settings_.check_harness) check_harness(moments);
+    if (scored && settings_.check_harness) check_harness(moments);
     for (Moment& m : moments) {
       open_[m.job].push_back(moments_.size());
       moments_.push_back(std::move(m));
@@ -278,20 +288,28 @@ class Scorer : public sim::TraceWorld {
         m.basis = start.basis;
         m.range = range;
       }
+      if (name == kIndependent) {
+        m.independent = independent_.widen(Basis::kLearned, now(), range);
+        m.said[kCalibrated] = said_of(m.independent, question.draws);
+      }
       if (name == kShared && start.basis == Basis::kNone) {
         m.said[name] = PastWaits::none(seconds_of(settings_.horizon));
         continue;
       }
-      const auto in_s = [&](const std::optional<Time>& at) {
-        return at ? seconds_of(*at - now()) : seconds_of(settings_.horizon);
-      };
-      Said said;
-      said.p50 = in_s(range.p50);
-      said.range = question.draws > 1;
-      said.p10 = said.range ? in_s(range.p10) : said.p50;
-      said.p90 = said.range ? in_s(range.p90) : said.p50;
-      m.said[name] = said;
+      m.said[name] = said_of(range, question.draws);
     }
+  }
+
+  [[nodiscard]] Said said_of(const Quantiles& range, std::int32_t draws) const {
+    const auto in_s = [&](const std::optional<Time>& at) {
+      return at ? seconds_of(*at - now()) : seconds_of(settings_.horizon);
+    };
+    Said said;
+    said.p50 = in_s(range.p50);
+    said.range = draws > 1;
+    said.p10 = said.range ? in_s(range.p10) : said.p50;
+    said.p90 = said.range ? in_s(range.p90) : said.p50;
+    return said;
   }
 
   /// With the rest of the trace in hand the course must be the replay itself.
@@ -300,8 +318,11 @@ class Scorer : public sim::TraceWorld {
   void judge(std::size_t job) {
     const auto open = open_.find(job);
     if (open == open_.end()) return;
-    for (const std::size_t i : open->second)
-      calibration_.judge(moments_[i].basis, moments_[i].at, moments_[i].range, now());
+    for (const std::size_t i : open->second) {
+      const Moment& m = moments_[i];
+      calibration_.judge(m.basis, m.at, m.range, now());
+      if (m.independent.p50) independent_.judge(Basis::kLearned, m.at, m.independent, now());
+    }
     open_.erase(open);
   }
 
@@ -314,7 +335,7 @@ class Scorer : public sim::TraceWorld {
   std::set<std::size_t> waiting_;
   std::vector<std::size_t> submitted_;
   PastWaits past_;
-  Calibration calibration_;
+  Calibration calibration_, independent_;
   std::vector<Moment> moments_;
   std::map<std::size_t, std::vector<std::size_t>> open_;  ///< Moments by job that waits.
   Time next_tick_;
@@ -395,7 +416,7 @@ Score Scorer::conclude() {
   Score out;
   std::vector<const Moment*> sets[4];
   for (const Moment& m : moments_) {
-    if (!starts_[m.job]) continue;
+    if (!starts_[m.job] || !m.scored) continue;
     const bool large = jobs()[m.job].gpus_total() > kLarge;
     sets[m.at_submission ? 0 : 1].push_back(&m);
     if (large) sets[m.at_submission ? 2 : 3].push_back(&m);
@@ -408,8 +429,14 @@ Score Scorer::conclude() {
   const char* names[] = {"S", "L", "S, above 8 GPUs", "L, above 8 GPUs"};
   for (std::size_t i = 0; i < 4; ++i) {
     Scored scored{names[i], {}};
-    for (const std::string_view name :
-         {kLastWait, kPastWaits, kOneEstimate, kOneMedian, kIndependent, kShared, kTrue}) {
+    for (const std::string_view name : {kLastWait,
+                                        kPastWaits,
+                                        kOneEstimate,
+                                        kOneMedian,
+                                        kIndependent,
+                                        kCalibrated,
+                                        kShared,
+                                        kTrue}) {
       Figures f = figures(name, sets[i]);
       if (f.moments > 0) scored.rows.push_back(std::move(f));
     }

@@ -27,7 +27,7 @@ enum class Told : std::uint8_t {
 struct ScoreSettings {
   Told told = Told::kNone;
   Duration from{}, to{};   ///< Only moments of jobs submitted in [from, to) count; zero: all.
-  std::int32_t every = 1;  ///< Only every so many-th moment.
+  std::int32_t every = 1;  ///< Only every so many-th moment is scored.
   std::int32_t draws = 40;
   Duration horizon = std::chrono::hours(24 * 7);
   bool baselines = true;
@@ -72,6 +72,7 @@ std::string score_table(const Score& score);
 /// Names of the rows.
 inline constexpr std::string_view kShared = "shared draws";
 inline constexpr std::string_view kIndependent = "independent draws";
+inline constexpr std::string_view kCalibrated = "independent draws, calibrated";
 inline constexpr std::string_view kLastWait = "last wait of its size";
 inline constexpr std::string_view kPastWaits = "quantiles of past waits";
 inline constexpr std::string_view kOneEstimate = "one course, engine's estimate";
