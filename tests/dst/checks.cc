@@ -249,10 +249,15 @@ void Checks::reservation(const Plan& plan, const Reservation& r, bool lasting) {
         }
         continue;
       }
-      // What others like it took counts until the holder is late against its first promise.
+      // What others took counts until the holder is late against its first promise: for who starts,
+      // and for those who are to have left the node by then.
       const auto promise = promised_.find(r.holder);
-      if (promise != promised_.end() && model_.now <= promise->second + config_.patience &&
-          !declared(*c.pod))
+      const bool guessed =
+          !declared(*c.pod) ||
+          std::any_of(n->second.pods.begin(), n->second.pods.end(), [](const SimPod* p) {
+            return p->spec.expected_duration.count() == 0;
+          });
+      if (guessed && promise != promised_.end() && model_.now <= promise->second + config_.patience)
         continue;
       // When those that still wait for their room will end, nobody can say.
       const bool still_waits =
