@@ -160,7 +160,7 @@ namespace {
 /// made for the time at which the first of those that run may well be gone, so that little passes it.
 constexpr std::int32_t kWaitingPermille = 500;
 constexpr std::int32_t kPassingPermille = 800;
-constexpr std::int32_t kRunningPermille = 100;
+constexpr std::int32_t kRunningPermille = 50;
 
 /// Declared by the gang or by all of its pods; zero: not.
 std::int64_t declared_us(const State& state, const GangState& gang) {
