@@ -393,6 +393,7 @@ int run_run(command::Call& call) {
       [&](net::Loop& loop, Signal& stop) { return operate(loop, *options, stop); });
 }
 
+/// A table: one entry for each flag, in the order of the help.
 std::vector<command::Flag> run_flags() {
   using command::Completes;
   using command::FlagType;

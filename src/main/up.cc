@@ -27,6 +27,7 @@
 namespace muster {
 namespace {
 
+/// A table: what each flag sets, and what it may not be.
 Result<ClusterOptions> read_options(const command::Values& values) {
   ClusterOptions options;
   const std::string data = values.given("data") ? values.text("data") : default_data_dir();

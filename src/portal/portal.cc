@@ -1,3 +1,4 @@
+// One piece: a request's way through the portal, from the socket to who answers it.
 #include "portal/portal.h"
 
 #include <fmt/core.h>

@@ -4,6 +4,8 @@
 ///
 /// The engine should be a rehearsal() of the one that is asked about. The same engine, the same
 /// changes and the same durations give the same course.
+///
+/// One piece: starts, ends, evictions and returns are entries of one calendar.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// One piece: the writer's thread, what waits for it and what is told afterwards share one lock, and
+// the order in which they do is what "durable" means.
 #include "store/store.h"
 
 #include <fmt/core.h>

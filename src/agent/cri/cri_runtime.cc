@@ -1,3 +1,5 @@
+// One piece: it is the runtime's interface, and each call of it is a request of CRI and what is
+// remembered of the answer.
 #include "agent/cri/cri_runtime.h"
 
 #include <fmt/core.h>

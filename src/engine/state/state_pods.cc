@@ -1,4 +1,5 @@
-// Pods: how they come, take and give back their place, and go.
+// Pods: how they come, take and give back their place, and go. One piece: each of these steps undoes
+// another, and the two are read side by side.
 #include <algorithm>
 #include <utility>
 
