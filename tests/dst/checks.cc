@@ -51,7 +51,6 @@ std::optional<std::string> Checks::plan(const Plan& plan) {
   reserved_before_ = model_.reservations;
   if (plan.reservations_changed) {
     model_.reservations = plan.reservations;
-    note_promises();
   }
   hold(plan);
   evict(plan);
@@ -131,17 +130,6 @@ void Checks::evict(const Plan& plan) {
             fmt::format("{} was evicted for {}, which has room held already", e.pod, e.for_whom));
     }
   }
-}
-
-/// The first start that each holder was told, for as long as it holds a reservation.
-void Checks::note_promises() {
-  std::map<std::string, Time> now;
-  for (const Reservation& r : model_.reservations) {
-    if (!r.start) continue;
-    const auto before = promised_.find(r.holder);
-    now[r.holder] = before == promised_.end() ? r.start : before->second;
-  }
-  promised_ = std::move(now);
 }
 
 /// Do all members of its gang say how long they take?
@@ -249,16 +237,16 @@ void Checks::reservation(const Plan& plan, const Reservation& r, bool lasting) {
         }
         continue;
       }
-      // What others took counts until the holder is late against its first promise: for who starts,
-      // and for those who are to have left the node by then.
-      const auto promise = promised_.find(r.holder);
+      // Where ends teach, what nobody declared is a guess, and may be a wrong one: for who starts, and
+      // for those who are to have left the node by then. Worlds without it are held to every promise.
       const bool guessed =
           !declared(*c.pod) ||
-          std::any_of(n->second.pods.begin(), n->second.pods.end(), [](const SimPod* p) {
-            return p->spec.expected_duration.count() == 0;
+          std::any_of(n->second.pods.begin(), n->second.pods.end(), [&](const SimPod* p) {
+            // A declaration that was overrun is void, too.
+            return p->spec.expected_duration.count() == 0 ||
+                   p->spec.started + p->spec.expected_duration <= model_.now;
           });
-      if (guessed && promise != promised_.end() && model_.now <= promise->second + config_.patience)
-        continue;
+      if (config_.learn && guessed) continue;
       // When those that still wait for their room will end, nobody can say.
       const bool still_waits =
           held_before_.contains(c.pod->spec.key) && !started.contains(c.pod->spec.key);

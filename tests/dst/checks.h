@@ -33,7 +33,6 @@ class Checks {
   }
   void hold(const engine::Plan& plan);
   void evict(const engine::Plan& plan);
-  void note_promises();
   [[nodiscard]] bool declared(const SimPod& pod) const;
   void reservations(const engine::Plan& plan);
   void reservation(const engine::Plan& plan, const engine::Reservation& reservation, bool lasting);
@@ -54,7 +53,6 @@ class Checks {
   std::map<std::string, Held> held_before_;
   std::map<std::string, std::int32_t> bound_before_;
   std::vector<engine::Reservation> reserved_before_;
-  std::map<std::string, Time> promised_;  ///< By holder.
   std::int64_t plans_ = 0;
   std::optional<std::string> failure_;
 };

@@ -24,6 +24,7 @@ Config config_of(std::uint64_t seed) {
   c.default_queue = "q0";
   c.reservations = seed % 3 == 0 ? 2 : 0;
   c.preempt = seed % 5 != 0;
+  c.learn = seed % 2 == 0;
   c.patience = std::chrono::seconds(30);
   c.check_tables = true;
   return c;

@@ -82,6 +82,8 @@ struct Config {
   std::int32_t reservations = 8;
   /// Unknown durations: wait this long before room is held back.
   Duration patience = std::chrono::minutes(10);
+  /// Ends teach how long such work takes. Without it only what is declared, or limited, counts.
+  bool learn = true;
   /// Waits recomputed in one decide(), at most.
   std::int32_t reason_limit = 1000;
   /// After every decision walk all tables and stop the program where they disagree. For tests: it

@@ -26,7 +26,7 @@ static void digest(Digest& d, const WaitRecord& r) {
         r.sure,
         describe(r.refusal),
         r.told);
-  d.add(r.told_group, r.told_pod, r.since, r.nominated, r.preempt_epoch, r.seq);
+  d.add(r.told_group, r.told_pod, r.since, r.promised, r.nominated, r.preempt_epoch, r.seq);
 }
 static void digest(Digest& d, const Reservations::Hold& h) {
   d.add(h.gang,

@@ -292,7 +292,10 @@ void Reservations::find_place(std::uint32_t reservation) {
   keep_slots(reservation, best, state_->pod(largest).cls, wanted);
   if (best.known) hold.start = best.at;
   hold.estimated = desk_->estimated;
-  if (!hold.promised) hold.promised = hold.start;
+  // What was said first stays said, whoever takes the place for a while.
+  Time& promised = waiting_->record(hold.gang).promised;
+  if (!promised) promised = hold.start;
+  hold.promised = promised;
 }
 
 /// On the nodes that take most members first; unknown times: those with most room when empty.

@@ -56,7 +56,7 @@ class Reservations {
     const EvictionPlan* evictions = nullptr;
   };
 
-  Reservations(Desk& desk, const Waiting& waiting)
+  Reservations(Desk& desk, Waiting& waiting)
       : desk_(desk), state_(*desk.state), waiting_(waiting) {}
 
   void begin_decision();
@@ -130,7 +130,7 @@ class Reservations {
 
   Neighbour<Desk> desk_;
   Neighbour<State> state_;
-  Neighbour<const Waiting> waiting_;
+  Neighbour<Waiting> waiting_;
   std::vector<Hold> holds_;
   /// By node.
   std::vector<std::vector<Slot>> slots_;

@@ -95,6 +95,8 @@ struct WaitRecord {
   std::string told_group;
   std::string told_pod;
   Time since;
+  /// The first start that a reservation of it could tell; zero: none yet.
+  Time promised;
   /// Room is held for it until its victims have left.
   bool nominated = false;
   /// State of the world in which evictions were last found to be of no use.

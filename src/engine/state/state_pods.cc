@@ -506,6 +506,7 @@ void State::note_leaving(const PodState& pod, PodPhase next) {
 }
 
 void State::learn(Time now) {
+  if (!config_.learn) completions_.clear();
   if (completions_.empty()) return;
   History& history = history_.own();
   for (const Completion& c : completions_) {
