@@ -19,9 +19,14 @@ constexpr const char* kTensorboardImage = "tensorflow/tensorflow:2.11.0";
 constexpr int kTensorboardPort = 6006;
 
 /// Fetches with git itself, so that it works in the git-sync image and in any other that has git.
-/// The variables are git-sync's; a restarted container starts over.
+/// The variables are git-sync's; a restarted container starts over. A repository that lies on the
+/// machine belongs to somebody whom the pod does not know, which git asks about.
 constexpr const char* kGitScript = R"(set -e
 target="$GIT_SYNC_ROOT/$GIT_SYNC_DEST"
+if [ -z "$GIT_CONFIG_GLOBAL" ]; then
+  export GIT_CONFIG_GLOBAL="$GIT_SYNC_ROOT/.gitconfig"
+  printf '[include]\n\tpath = ~/.gitconfig\n[safe]\n\tdirectory = *\n' >"$GIT_CONFIG_GLOBAL"
+fi
 rm -rf "$target"
 set -- clone
 [ -z "$GIT_SYNC_BRANCH" ] || set -- "$@" --branch "$GIT_SYNC_BRANCH"
