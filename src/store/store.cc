@@ -230,9 +230,9 @@ void note_tidied(const std::shared_ptr<Core>& core, const Result<void>& done) {
 
 /// How much of the file is free and worth giving back: all of it on a full disk.
 Result<std::int64_t> count_free_pages(Core& core) {
-  const auto free = core.database.query_integer("PRAGMA freelist_count", 0);
+  auto free = core.database.query_integer("PRAGMA freelist_count", 0);
   if (!free || core.full) return free;
-  const auto pages = core.database.query_integer("PRAGMA page_count", 0);
+  auto pages = core.database.query_integer("PRAGMA page_count", 0);
   if (!pages) return pages;
   return *free > std::max(kFreePagesMin, *pages / 4) ? *free / 2 : 0;
 }

@@ -20,7 +20,7 @@ INSERT OR IGNORE INTO meta VALUES('open', 0);
 /// what reads and writes format 2 reads and writes 1, and the next start tries again.
 Result<void> upgrade(Database& database, const std::string& path) {
   for (const char* sql : {"PRAGMA auto_vacuum = INCREMENTAL", "VACUUM"}) {
-    const auto done = database.run(sql);
+    auto done = database.run(sql);
     if (!done && is_full_disk(done.error())) {
       log::warn("store", "\"{}\" stays at format 1: {}", path, done.error().message);
       return {};

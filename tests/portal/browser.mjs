@@ -178,7 +178,6 @@ const parts = {
       ['PyTorchJob, a missing field', pytorch('      replicas: 1\n'), 6, 5],
       ['MPIJob, an unknown key', mpi(`      replicas: 1\n      colour: red\n${template}`), 8, 7],
       ['MPIJob, a wrong type', mpi(`      replicas: many\n${template}`), 7, 7],
-      ['MPIJob, a missing field', mpi('      replicas: 1\n'), 6, 5],
     ];
     await admin.goto(`${address}/submit`);
     for (const [i, [what, marks, line, col]] of cases.entries()) {
