@@ -17,7 +17,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from agent_checks import check, equal, output, pod, run, terminated, until  # noqa: E402
+from agent_checks import check, equal, host_folder, output, pod, run, terminated, until  # noqa: E402
 from checks import Skipped, skip_all  # noqa: E402
 from muster import Muster  # noqa: E402
 
@@ -528,7 +528,9 @@ def a_pod_uses_the_api_as_its_account(c):
     )
     from muster import kubectls
 
-    kubectl = kubectls()[0][1]
+    # Where pods see it, wherever this repository was cloned: below /tmp they would not.
+    kubectl = shutil.copy(kubectls()[0][1], host_folder("muster-kubectl-", "/opt"))
+    os.chmod(os.path.dirname(kubectl), 0o755)
     text = output(
         c,
         "insider",
