@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/strings.h"
 #include "portal/jobs/rows.h"
@@ -42,12 +43,16 @@ Task<std::vector<Former>> former_attempts(World& world, const User& user, std::s
   if (!answer || answer->status >= 300) co_return formers;
   const auto list = json::parse(answer->body);
   if (!list) co_return formers;
+  Millis next = 0;  // when the attempt after it began
   for (const json::Value& attempt : json::as_array(*list)) {
+    const Millis after = std::exchange(next, json::int_at(attempt, "attemptStartedTime"));
     if (json::bool_at(attempt, "isLatest")) continue;
     Former former;
-    former.created = json::int_at(attempt, "attemptStartedTime");
+    former.created = next;
     former.launched = json::int_at(attempt, "appLaunchedTime");
     former.completed = json::int_at(attempt, "attemptCompletedTime");
+    // One that was followed at once was not seen completed.
+    if (former.completed == 0) former.completed = after;
     if (const json::Value& code = json::at(attempt, "exitCode"); code.is_number())
       former.end =
           fmt::format("code {} {}", json::as_int(code), json::string_at(attempt, "exitPhrase"));
