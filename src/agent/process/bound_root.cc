@@ -33,16 +33,6 @@ constexpr std::array<std::string_view, 4> kLayered = {"etc", "opt", "srv", "var"
 constexpr std::array<std::string_view, 4> kLayeredDeeper = {
     "var/lib", "var/cache", "var/log", "var/opt"};
 
-Result<Fd> read_only(const std::string& path) {
-  auto copy = copy_mount(path);
-  if (!copy) return copy;
-  mount_attr wanted{};
-  wanted.attr_set = kQuiet | MOUNT_ATTR_RDONLY;
-  if (mount_setattr(copy->get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted, sizeof wanted) != 0)
-    return fail(system_error(fmt::format("make \"{}\" read-only", path), errno));
-  return copy;
-}
-
 /// The machine's directory with a layer of the container's own above it. Not every one can be: what
 /// is mounted below it would be uncovered.
 bool layer(const std::string& name, const std::string& scratch, const std::string& target) {
@@ -78,7 +68,7 @@ Result<void> show(const std::string& name, const std::string& scratch, const std
   if (among(kEmpty, name)) return {};
   if (access(path.c_str(), directory ? X_OK : R_OK) != 0) return {};
   if (among(kLayered, name) && layer(name, scratch, target)) return {};
-  const auto copy = read_only(path);
+  const auto copy = read_only_copy(path);
   if (!copy) return fail(copy.error());
   if (move_mount(copy->get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
     return fail(system_error(fmt::format("show \"{}\"", path), errno));

@@ -45,16 +45,6 @@ Result<void> put(int root, const char* path, Result<Fd> mount) {
   return attach_at(root, path, mount->get());
 }
 
-Result<Fd> read_only_copy(const std::string& path) {
-  auto copy = copy_mount(path);
-  if (!copy) return copy;
-  mount_attr wanted{};
-  wanted.attr_set = kQuiet | MOUNT_ATTR_RDONLY;
-  if (mount_setattr(copy->get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted, sizeof wanted) != 0)
-    return fail(system_error(fmt::format("make \"{}\" read-only", path), errno));
-  return copy;
-}
-
 bool lies_in(const std::string& path, const std::string& folder) {
   return path == folder || path.starts_with(folder + "/");
 }

@@ -214,4 +214,14 @@ Result<void> attach(const DetachedMount& mount, const Owner& owner) {
   return {};
 }
 
+Result<Fd> read_only_copy(const std::string& path) {
+  auto copy = copy_mount(path);
+  if (!copy) return copy;
+  mount_attr wanted{};
+  wanted.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY;
+  if (mount_setattr(copy->get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted, sizeof wanted) != 0)
+    return fail(system_error(fmt::format("make \"{}\" read-only", path), errno));
+  return copy;
+}
+
 }  // namespace muster::agent::process

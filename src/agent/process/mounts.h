@@ -20,6 +20,8 @@ Result<Fd> new_filesystem(const char* type, const MountOptions& options, unsigne
 /// A copy of what is mounted at `path`, with everything below it, attached nowhere.
 Result<Fd> copy_mount(const std::string& path);
 Result<Fd> copy_mount(int opened);
+/// Also of what is mounted below it; nobody can write there.
+Result<Fd> read_only_copy(const std::string& path);
 
 /// Attaches it at `path` as the root that `root` is open on sees it: links lead nowhere else.
 Result<void> attach_at(int root, const std::string& path, int mount);

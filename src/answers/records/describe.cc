@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "answers/records/tracker.h"
+#include "engine/model/history.h"
 #include "kube/meta.h"
 #include "kube/names.h"
 
@@ -65,7 +66,7 @@ void Tracker::describe(Tracked& job) {
   record.vc = facts.vc;
   record.queue = facts.queue;
   record.priority = facts.prio_class;
-  record.stem = stem_of(record.job);
+  record.stem = engine::stem_of(record.job);
   record.submitted = whole_seconds(Time{facts.submitted * 1000});
   record.tasks = std::max<std::int64_t>(facts.tasks, static_cast<std::int64_t>(job.held.size()));
   record.milli = std::int64_t{1000} * facts.gpus;

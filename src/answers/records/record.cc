@@ -1,7 +1,6 @@
 #include "answers/records/record.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/strings.h"
 
@@ -170,43 +169,6 @@ Record parse_record(const json::Value& value) {
                            json::text_at(one, "basis"),
                            json::text_at(one, "because")});
   return record;
-}
-
-namespace {
-
-/// A number, a date, or a run of at least four hexadecimal digits of which one is a digit.
-bool is_counted(std::string_view word) {
-  const bool digits =
-      std::any_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c); });
-  const bool hex =
-      std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isxdigit(c); });
-  const bool number = std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return std::isdigit(c) || c == 't' || c == 'z';
-  });
-  return digits && (number || (hex && word.size() >= 4));
-}
-
-}  // namespace
-
-std::string stem_of(std::string_view name) {
-  std::string out, word;
-  const auto close = [&](char mark) {
-    while (!word.empty() && std::isdigit(static_cast<unsigned char>(word.back()))) {
-      if (is_counted(word)) break;
-      word.pop_back();
-    }
-    if (!word.empty() && !is_counted(word)) out += word + mark;
-    word.clear();
-  };
-  for (const char c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)))
-      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    else
-      close(c);
-  }
-  close('-');
-  while (!out.empty() && !std::isalnum(static_cast<unsigned char>(out.back()))) out.pop_back();
-  return out.empty() ? std::string(name) : out;
 }
 
 }  // namespace muster::answers

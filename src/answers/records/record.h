@@ -79,8 +79,4 @@ json::Value record_json(const Record& record);
 /// What is absent stays as a fresh record has it.
 Record parse_record(const json::Value& value);
 
-/// A name without numbers, dates, hexadecimal runs and the marks at its end: "bert-2026-11-16-a3f09c"
-/// is "bert".
-std::string stem_of(std::string_view name);
-
 }  // namespace muster::answers

@@ -504,13 +504,5 @@ TEST(Page, WhatIsNoPageIsRefusedInWords) {
   EXPECT_FALSE(parse_page(json::Object{{"number", 0}}));
 }
 
-TEST(Stem, LeavesOutWhatIsCounted) {
-  EXPECT_EQ(stem_of("bert-2026-11-16-a3f09c"), "bert");
-  EXPECT_EQ(stem_of("llama-7b-17"), "llama-7b");
-  EXPECT_EQ(stem_of("sweep_0042"), "sweep");
-  EXPECT_EQ(stem_of("train3"), "train");
-  EXPECT_EQ(stem_of("20261116"), "20261116");
-}
-
 }  // namespace
 }  // namespace muster::answers
