@@ -170,6 +170,23 @@ class ContainerRoot {
   Result<void> take_folder() {
     std::error_code ignored;
     std::filesystem::remove_all(base(), ignored);
+    const auto place = make_directories(shim_.sandbox.directory);
+    if (!place) return place;
+    const bool ahead = !wish_.ready.folder.empty();
+    auto moved = move_in();
+    // A new agent has removed what was made ahead under the one before.
+    if (ahead && moved && !*moved) {
+      wish_.ready = {};
+      moved = move_in();
+    }
+    if (!moved) return fail(moved.error());
+    if (!*moved)
+      return fail(Code::kInternal, fmt::format("\"{}\" was removed", wish_.ready.folder));
+    return {};
+  }
+
+  /// False: the folder is not there any more.
+  Result<bool> move_in() {
     if (of_host() && !wish_.ready.tree) {
       auto made = make_host_root(shim_.roots, wish_.owner);
       if (!made) return fail(made.error());
@@ -180,11 +197,9 @@ class ContainerRoot {
       if (!made) return fail(made.error());
       wish_.ready.folder = std::move(*made);
     }
-    const auto made = make_directories(shim_.sandbox.directory);
-    if (!made) return made;
-    if (rename(wish_.ready.folder.c_str(), base().c_str()) != 0)
-      return fail(system_error(fmt::format("make \"{}\"", base()), errno));
-    return {};
+    if (rename(wish_.ready.folder.c_str(), base().c_str()) == 0) return true;
+    if (errno == ENOENT) return false;
+    return fail(system_error(fmt::format("make \"{}\"", base()), errno));
   }
 
   Result<void> change_root() {

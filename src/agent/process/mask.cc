@@ -237,16 +237,30 @@ std::string shown_for_program(const std::string& program) {
 namespace {
 
 /// What all plans have.
+/// Folders of supervisors that waited for a pod when their agent ended are nobody's. One that has a
+/// pod may be about to move in: it finds its folder whole or, at once, not at all.
+Result<void> empty_ahead(const std::string& ahead) {
+  const auto old = ahead + ".old";
+  std::error_code ignored;
+  fs::remove_all(old, ignored);
+  for (const auto* path : {&ahead, &old}) {
+    const auto made = make_directory(*path);
+    if (!made) return made;
+  }
+  if (renameat2(AT_FDCWD, old.c_str(), AT_FDCWD, ahead.c_str(), RENAME_EXCHANGE) != 0)
+    return fail(system_error(fmt::format("empty \"{}\"", ahead), errno));
+  fs::remove_all(old, ignored);
+  return {};
+}
+
 Result<RootPlan> begin_plan(const std::string& directory, const Seen& seen) {
   RootPlan plan;
   std::error_code error;
   plan.hidden = seen.hidden.empty() ? seen.hidden : fs::canonical(seen.hidden, error).string();
   plan.place = place_of(directory);
   plan.for_images = seen.images;
-  // Those of supervisors that waited for a pod when their agent ended are nobody's.
   plan.ahead = ahead_of(directory);
-  fs::remove_all(plan.ahead, error);
-  const auto ahead = make_directory(plan.ahead);
+  const auto ahead = empty_ahead(plan.ahead);
   if (!ahead) return fail(ahead.error());
   const auto placed = prepare_run_directory(plan.place);
   if (!placed) return fail(placed.error());

@@ -148,5 +148,26 @@ TEST_F(SandboxReuseTest, ASocketThatTheAgentHoldsKeepsTheNetworkFromOthers) {
   });
 }
 
+TEST_F(SandboxReuseTest, ARootMadeAheadThatANewAgentClearedAwayIsMadeAgain) {
+  if (!runtime->shortcomings().empty()) GTEST_SKIP() << runtime->shortcomings().front();
+  run([this]() -> Task<void> {
+    (void)co_await run_pod("before", "true");
+    (void)co_await runtime->run_sandbox(sandbox("a"));
+  });
+  ASSERT_FALSE(std::filesystem::is_empty(directory + "/ahead"));
+  loop.run_until_done(runtime->stop(/*clean=*/false));
+  runtime.reset();
+  make();
+  run([this]() -> Task<void> {
+    const auto started =
+        co_await runtime->start_container("a", shell("c1", "echo there > /tmp/x; cat /tmp/x"));
+    EXPECT_EQ(started ? started->message : started.error().message, "");
+    if (!started || !started->message.empty()) co_return;
+    const auto end = co_await exit_of("c1");
+    EXPECT_EQ(end.exit_code, 0) << end.message;
+    EXPECT_EQ(log_of("c1"), "stdout F there\n");
+  });
+}
+
 }  // namespace
 }  // namespace muster::agent::process
