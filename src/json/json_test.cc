@@ -82,10 +82,12 @@ TEST(Yaml, ReadsAsKubernetesDoes) {
             R"({"a":1,"b":"1","c":true,"d":16,"e":8,"f":1.5,"g":null,"h":["x",{"y":"z"}]})");
 }
 
-TEST(Yaml, ErrorsNameTheLine) {
+TEST(Yaml, ErrorsNameLineAndColumn) {
   EXPECT_EQ(parse_yaml("a: 1\na: 2\n").error().message,
-            "yaml: line 2: key \"a\" already set in map");
-  EXPECT_NE(parse_yaml("a: [1\nb: 2").error().message.find("line 2"), std::string::npos);
+            "yaml: line 2, column 1: key \"a\" already set in map");
+  EXPECT_EQ(parse_yaml("a: [1\nb: 2").error().message,
+            "yaml: line 2, column 2: did not find expected ',' or ']'");
+  EXPECT_TRUE(parse_yaml("a: b: c").error().message.starts_with("yaml: line 1, column 5: "));
 }
 
 TEST(Yaml, MergeKeys) {

@@ -22,7 +22,7 @@ class Parser {
       YamlProblem problem;
       if (!events_.next(&document_, &problem))
         return fail(problem.too_large ? Code::kTooLarge : Code::kBadRequest,
-                    fmt::format("yaml: line {}: {}", problem.line, problem.what));
+                    place(problem.line, problem.column, problem.what));
       if (document_.nodes.empty()) return out;
       auto value = convert(0, 0);
       if (!value) return fail(value.error());
@@ -31,8 +31,11 @@ class Parser {
   }
 
  private:
+  static std::string place(std::size_t line, std::size_t column, std::string_view what) {
+    return fmt::format("yaml: line {}, column {}: {}", line, column, what);
+  }
   static tl::unexpected<Error> bad(const YamlRaw& node, std::string_view what) {
-    return fail(Code::kBadRequest, fmt::format("yaml: line {}: {}", node.line, what));
+    return fail(Code::kBadRequest, place(node.line, node.column, what));
   }
 
   Result<Value> convert(std::uint32_t index, std::size_t depth) {

@@ -56,7 +56,7 @@ struct YamlEvents::Impl {
   Impl& operator=(const Impl&) = delete;
 
   bool refuse(const yaml_event_t& event, std::string what) {
-    problem = {event.start_mark.line + 1, std::move(what)};
+    problem = {event.start_mark.line + 1, event.start_mark.column + 1, std::move(what)};
     return false;
   }
 
@@ -64,6 +64,7 @@ struct YamlEvents::Impl {
   std::uint32_t append(const yaml_event_t& event, YamlRaw node) {
     const auto index = static_cast<std::uint32_t>(document.nodes.size());
     node.line = static_cast<std::uint32_t>(event.start_mark.line + 1);
+    node.column = static_cast<std::uint32_t>(event.start_mark.column + 1);
     document.nodes.push_back(node);
     ++size.nodes;
     if (open.empty()) return index;
@@ -167,7 +168,7 @@ struct YamlEvents::Impl {
 
   bool read() {
     if (!checked && tag_directives(input) > kTagDirectivesMax) {
-      problem = {1, fmt::format("want at most {} %TAG directives", kTagDirectivesMax)};
+      problem = {1, 1, fmt::format("want at most {} %TAG directives", kTagDirectivesMax)};
       return false;
     }
     checked = true;
@@ -181,6 +182,7 @@ struct YamlEvents::Impl {
       Event event;
       if (yaml_parser_parse(&parser, &event.raw) == 0) {
         problem = {parser.problem_mark.line + 1,
+                   parser.problem_mark.column + 1,
                    parser.problem != nullptr ? parser.problem : "cannot be read"};
         return false;
       }
@@ -188,8 +190,10 @@ struct YamlEvents::Impl {
         return true;
       if (!take(event.raw)) return false;
       if (document.nodes.size() + nodes_before > nodes_max) {
-        problem = {
-            event.raw.start_mark.line + 1, fmt::format("more than {} values", nodes_max), true};
+        problem = {event.raw.start_mark.line + 1,
+                   event.raw.start_mark.column + 1,
+                   fmt::format("more than {} values", nodes_max),
+                   true};
         return false;
       }
     }

@@ -34,7 +34,7 @@ struct YamlRaw {
   Kind kind = Kind::kScalar;
   /// A scalar without quotes.
   bool plain = false;
-  std::uint32_t line = 0;
+  std::uint32_t line = 0, column = 0;
   /// Where a scalar's text lies in YamlDocument::text.
   std::uint32_t text_at = 0, text_size = 0;
   std::uint32_t first = 0, next = 0;
@@ -58,7 +58,7 @@ struct YamlDocument {
 
 /// What cannot be read, and where.
 struct YamlProblem {
-  std::size_t line = 0;
+  std::size_t line = 0, column = 0;
   std::string what;
   bool too_large = false;
 };

@@ -17,11 +17,11 @@ TEST(YamlNodes, NestingEndsWhereItIsTooDeep) {
                                   std::string(3'000'000, '{')}) {
     const auto read = parse_yaml(text);
     ASSERT_FALSE(read);
-    EXPECT_EQ(read.error().message, "yaml: line 1: nested too deeply");
+    EXPECT_EQ(read.error().message, "yaml: line 1, column 101: nested too deeply");
   }
   std::string stairs;
   for (std::size_t i = 0; i < 300; ++i) stairs += std::string(i, ' ') + "a:\n";
-  EXPECT_EQ(parse_yaml(stairs).error().message, "yaml: line 201: nested too deeply");
+  EXPECT_EQ(parse_yaml(stairs).error().message, "yaml: line 201, column 201: nested too deeply");
 }
 
 TEST(YamlNodes, AliasesRepeatOnlySoMuch) {
@@ -29,11 +29,13 @@ TEST(YamlNodes, AliasesRepeatOnlySoMuch) {
   for (char c = 'b'; c < 'k'; ++c)
     text += fmt::format(
         "{0}: &{0} [*{1},*{1},*{1},*{1},*{1},*{1},*{1},*{1},*{1}]\n", c, static_cast<char>(c - 1));
-  EXPECT_EQ(parse_yaml(text).error().message,
-            "yaml: line 5: aliases repeat too much: want at most 10000 nodes and 1048576 bytes");
+  EXPECT_EQ(
+      parse_yaml(text).error().message,
+      "yaml: line 5, column 8: aliases repeat too much: want at most 10000 nodes and 1048576 bytes");
   EXPECT_EQ(parse_yaml("a: &a [1, *a]").error().message,
-            "yaml: line 1: anchor 'a' value contains itself");
-  EXPECT_EQ(parse_yaml("a: *b").error().message, "yaml: line 1: unknown anchor 'b' referenced");
+            "yaml: line 1, column 11: anchor 'a' value contains itself");
+  EXPECT_EQ(parse_yaml("a: *b").error().message,
+            "yaml: line 1, column 4: unknown anchor 'b' referenced");
   EXPECT_EQ(dump(*parse_yaml_one("a: &x {b: &y [1]}\nc: *x\nd: *y\n")),
             R"({"a":{"b":[1]},"c":{"b":[1]},"d":[1]})");
 }
