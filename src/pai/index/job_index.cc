@@ -30,13 +30,8 @@ Time submitted(const json::Value& framework) {
   return said ? *said : kube::creation_time(framework);
 }
 
-/// The first eight bytes as a number that is in the same order.
-std::int64_t head_of(std::string_view text) {
-  std::uint64_t head = 0;
-  for (std::size_t i = 0; i < 8; ++i)
-    head = head << 8 | (i < text.size() ? static_cast<unsigned char>(text[i]) : 0U);
-  return static_cast<std::int64_t>(head >> 1);
-}
+constexpr unsigned bit(JobOrder order) { return 1U << static_cast<unsigned>(order); }
+constexpr unsigned kAllOrders = ~0U;
 
 /// Frameworks that nobody submitted as a job of OpenPAI are not listed.
 bool is_job(const json::Value& framework) {
@@ -58,15 +53,37 @@ std::optional<std::uint32_t> Words::find(std::string_view text) const {
   return found == numbers_.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::vector<std::uint32_t> Words::ranks() const {
+const std::vector<std::uint32_t>& Words::ranks() const {
+  if (ranks_.size() == texts_.size()) return ranks_;
   std::vector<std::uint32_t> sorted(texts_.size());
   std::iota(sorted.begin(), sorted.end(), 0U);
   std::sort(sorted.begin(), sorted.end(), [this](std::uint32_t a, std::uint32_t b) {
     return texts_[a] < texts_[b];
   });
-  std::vector<std::uint32_t> ranks(texts_.size());
-  for (std::uint32_t i = 0; i < sorted.size(); ++i) ranks[sorted[i]] = i;
-  return ranks;
+  ranks_.resize(texts_.size());
+  for (std::uint32_t i = 0; i < sorted.size(); ++i) ranks_[sorted[i]] = i;
+  return ranks_;
+}
+
+JobIndex::JobIndex()
+    : by_time_(newest_first()),
+      by_name_([this](std::uint32_t a, std::uint32_t b) {
+        const int compared = names_[a].compare(names_[b]);
+        return compared != 0 ? compared < 0 : newer(a, b);
+      }),
+      by_completion_([this](std::uint32_t a, std::uint32_t b) {
+        const auto first = rows_[a].completed_ms, second = rows_[b].completed_ms;
+        return first != second ? first < second : newer(a, b);
+      }) {}
+
+bool JobIndex::newer(std::uint32_t a, std::uint32_t b) const {
+  if (rows_[a].submitted_us != rows_[b].submitted_us)
+    return rows_[a].submitted_us > rows_[b].submitted_us;
+  return jobs_[a]->framework < jobs_[b]->framework;
+}
+
+Ranked JobIndex::newest_first() const {
+  return Ranked([this](std::uint32_t a, std::uint32_t b) { return newer(a, b); });
 }
 
 void JobIndex::follow(client::Informers& informers, const std::string& ns) {
@@ -113,146 +130,110 @@ void JobIndex::put(const std::string& framework, const client::ObjectPtr& object
 
 void JobIndex::fill(std::size_t slot, const client::ObjectPtr& object) {
   const json::Value summary = job_summary(*object);
+  const auto at = static_cast<std::uint32_t>(slot);
   Job& job = *jobs_[slot];
-  job.user = json::text_at(summary, "username");
-  job.name = json::text_at(summary, "name");
+  const bool fresh = job.framework.empty();
+  const std::string user = json::text_at(summary, "username");
+  const std::string_view priority = json::string_at(summary, "jobPriority");
+  const Row row = {.submitted_us = submitted(*object).us,
+                   .completed_ms = json::int_at(summary, "completedTime"),
+                   .retries = small(json::at(summary, "retries")),
+                   .tasks = small(json::at(summary, "totalTaskNumber")),
+                   .gpus = small(json::at(summary, "totalGpuNumber")),
+                   .user = words_.number(user),
+                   .vc = words_.number(json::string_at(summary, "virtualCluster")),
+                   .state = words_.number(json::string_at(summary, "state")),
+                   .priority = words_.number(priority.empty() ? kNoClass : priority)};
+  std::string name = json::text_at(summary, "name");
+  unsigned moved = fresh ? kAllOrders : moved_in(rows_[slot], row);
+  if (name != names_[slot]) moved |= bit(JobOrder::kName);
+  if (!fresh) unlink(at, moved);
+  rows_[slot] = row;
+  names_[slot] = name;
+  job.user = user;
+  job.name = std::move(name);
   job.framework = std::string(kube::name_of(*object));
   job.tags = strings_of(json::at(summary, "tags"));
   job.summary = json::dump(summary);
   job.object = object;
-  names_[slot] = job.name;
-  const std::string_view priority = json::string_at(summary, "jobPriority");
-  rows_[slot] = {.submitted_us = submitted(*object).us,
-                 .completed_ms = json::int_at(summary, "completedTime"),
-                 .retries = small(json::at(summary, "retries")),
-                 .tasks = small(json::at(summary, "totalTaskNumber")),
-                 .gpus = small(json::at(summary, "totalGpuNumber")),
-                 .user = words_.number(job.user),
-                 .vc = words_.number(json::string_at(summary, "virtualCluster")),
-                 .state = words_.number(json::string_at(summary, "state")),
-                 .priority = words_.number(priority.empty() ? kNoClass : priority)};
+  link(at, moved);
+}
+
+/// The orders in which a job has another place.
+unsigned JobIndex::moved_in(const Row& a, const Row& b) {
+  if (a.submitted_us != b.submitted_us) return kAllOrders;
+  unsigned moved = 0;
+  if (a.completed_ms != b.completed_ms) moved |= bit(JobOrder::kCompleted);
+  if (a.retries != b.retries) moved |= bit(JobOrder::kRetries);
+  if (a.tasks != b.tasks) moved |= bit(JobOrder::kTasks);
+  if (a.gpus != b.gpus) moved |= bit(JobOrder::kGpus);
+  if (a.user != b.user) moved |= bit(JobOrder::kUser);
+  if (a.vc != b.vc) moved |= bit(JobOrder::kVc);
+  if (a.state != b.state) moved |= bit(JobOrder::kState);
+  if (a.priority != b.priority) moved |= bit(JobOrder::kPriority);
+  return moved;
+}
+
+void JobIndex::link(std::uint32_t slot, unsigned orders) {
+  const Row& row = rows_[slot];
+  const auto into = [&](Ranked& list, JobOrder order) {
+    if ((orders & bit(order)) != 0) list.insert(slot);
+  };
+  const auto among = [&](auto& facet, const auto& key, JobOrder order) {
+    if ((orders & bit(order)) != 0)
+      facet.try_emplace(key, newest_first()).first->second.insert(slot);
+  };
+  into(by_time_, JobOrder::kSubmitted);
+  into(by_name_, JobOrder::kName);
+  into(by_completion_, JobOrder::kCompleted);
+  among(users_, words_.text(row.user), JobOrder::kUser);
+  among(vcs_, words_.text(row.vc), JobOrder::kVc);
+  among(states_, words_.text(row.state), JobOrder::kState);
+  among(priorities_, words_.text(row.priority), JobOrder::kPriority);
+  among(retries_, row.retries, JobOrder::kRetries);
+  among(tasks_, row.tasks, JobOrder::kTasks);
+  among(gpus_, row.gpus, JobOrder::kGpus);
+}
+
+void JobIndex::unlink(std::uint32_t slot, unsigned orders) {
+  const Row& row = rows_[slot];
+  const auto from = [&](Ranked& list, JobOrder order) {
+    if ((orders & bit(order)) != 0) list.erase(slot);
+  };
+  const auto among = [&](auto& facet, const auto& key, JobOrder order) {
+    if ((orders & bit(order)) == 0) return;
+    const auto found = facet.find(key);
+    found->second.erase(slot);
+    if (found->second.size() == 0) facet.erase(found);
+  };
+  from(by_time_, JobOrder::kSubmitted);
+  from(by_name_, JobOrder::kName);
+  from(by_completion_, JobOrder::kCompleted);
+  among(users_, words_.text(row.user), JobOrder::kUser);
+  among(vcs_, words_.text(row.vc), JobOrder::kVc);
+  among(states_, words_.text(row.state), JobOrder::kState);
+  among(priorities_, words_.text(row.priority), JobOrder::kPriority);
+  among(retries_, row.retries, JobOrder::kRetries);
+  among(tasks_, row.tasks, JobOrder::kTasks);
+  among(gpus_, row.gpus, JobOrder::kGpus);
 }
 
 /// The last takes the free place.
 void JobIndex::erase(std::size_t slot) {
+  unlink(static_cast<std::uint32_t>(slot), kAllOrders);
   slots_.erase(jobs_[slot]->framework);
-  if (slot + 1 != jobs_.size()) {
-    jobs_[slot] = std::move(jobs_.back());
-    rows_[slot] = rows_.back();
-    names_[slot] = std::move(names_.back());
+  const std::size_t last = jobs_.size() - 1;
+  if (slot != last) {
+    unlink(static_cast<std::uint32_t>(last), kAllOrders);
+    jobs_[slot] = std::move(jobs_[last]);
+    rows_[slot] = rows_[last];
+    names_[slot] = std::move(names_[last]);
     slots_[jobs_[slot]->framework] = slot;
+    link(static_cast<std::uint32_t>(slot), kAllOrders);
   }
   jobs_.pop_back();
   rows_.pop_back();
   names_.pop_back();
-}
-
-/// For each number of a word, whether a job with it may fit.
-struct JobIndex::Filter {
-  Filter(const Words& words, const std::vector<std::string>& wanted)
-      : all(wanted.empty()), fits(words.size(), wanted.empty()) {
-    for (const std::string& text : wanted)
-      if (const auto number = words.find(text)) fits[*number] = true;
-  }
-  bool all;
-  std::vector<char> fits;
-};
-
-std::vector<std::uint32_t> JobIndex::matching(const JobQuery& query) const {
-  const Filter users(words_, query.users), vcs(words_, query.vcs), states(words_, query.states),
-      priorities(words_, query.priorities);
-  std::vector<char> has_keyword(words_.size(), query.keyword.empty());
-  if (!query.keyword.empty())
-    for (std::uint32_t i = 0; i < words_.size(); ++i)
-      has_keyword[i] = words_.text(i).find(query.keyword) != std::string::npos;
-  const auto tagged = [&](std::size_t slot, const std::vector<std::string>& wanted) {
-    const auto& tags = jobs_[slot]->tags;
-    return std::any_of(
-        wanted.begin(), wanted.end(), [&](const std::string& tag) { return contains(tags, tag); });
-  };
-  std::vector<std::uint32_t> slots;
-  for (std::uint32_t i = 0; i < rows_.size(); ++i) {
-    const Row& row = rows_[i];
-    if (!users.fits[row.user] || !vcs.fits[row.vc] || !states.fits[row.state] ||
-        !priorities.fits[row.priority])
-      continue;
-    if (!has_keyword[row.user] && !has_keyword[row.vc] &&
-        names_[i].find(query.keyword) == std::string::npos)
-      continue;
-    if (!query.tags_any.empty() && !tagged(i, query.tags_any)) continue;
-    if (!query.tags_none.empty() && tagged(i, query.tags_none)) continue;
-    slots.push_back(i);
-  }
-  return slots;
-}
-
-/// Brings the page's jobs to the front, in order: the newest first among equals, then by name of the
-/// Framework.
-void JobIndex::order(std::vector<std::uint32_t>& slots, const JobQuery& query) const {
-  const std::vector<std::uint32_t> ranks = words_.ranks();
-  const auto key = [&](const Row& row) -> std::int64_t {
-    switch (query.order) {
-      case JobOrder::kUser:
-        return ranks[row.user];
-      case JobOrder::kVc:
-        return ranks[row.vc];
-      case JobOrder::kState:
-        return ranks[row.state];
-      case JobOrder::kPriority:
-        return ranks[row.priority];
-      case JobOrder::kRetries:
-        return row.retries;
-      case JobOrder::kTasks:
-        return row.tasks;
-      case JobOrder::kGpus:
-        return row.gpus;
-      case JobOrder::kCompleted:
-        return row.completed_ms;
-      case JobOrder::kSubmitted:
-        return row.submitted_us;
-      case JobOrder::kName:
-        return head_of(names_[static_cast<std::size_t>(&row - rows_.data())]);
-    }
-    return 0;
-  };
-  const bool by_name = query.order == JobOrder::kName;
-  struct Entry {
-    std::int64_t key, submitted;
-    std::uint32_t slot;
-  };
-  std::vector<Entry> entries;
-  entries.reserve(slots.size());
-  for (const std::uint32_t slot : slots)
-    entries.push_back(
-        {query.ascending ? key(rows_[slot]) : -key(rows_[slot]), -rows_[slot].submitted_us, slot});
-  const auto before = [&](const Entry& a, const Entry& b) {
-    if (a.key != b.key) return a.key < b.key;
-    if (by_name) {
-      const int compared = names_[a.slot].compare(names_[b.slot]);
-      if (compared != 0) return query.ascending ? compared < 0 : compared > 0;
-    }
-    if (a.submitted != b.submitted) return a.submitted < b.submitted;
-    return jobs_[a.slot]->framework < jobs_[b.slot]->framework;
-  };
-  const std::size_t first = std::min(query.offset, entries.size());
-  const std::size_t last = std::min(entries.size() - first, query.limit) + first;
-  const auto begin = entries.begin();
-  const auto at = [begin](std::size_t i) { return begin + static_cast<std::ptrdiff_t>(i); };
-  if (last < entries.size()) std::nth_element(begin, at(last), entries.end(), before);
-  if (first > 0 && first < last) std::nth_element(begin, at(first), at(last), before);
-  std::sort(at(first), at(last), before);
-  for (std::size_t i = 0; i < entries.size(); ++i) slots[i] = entries[i].slot;
-}
-
-JobPage JobIndex::list(const JobQuery& query) const {
-  JobPage page;
-  std::vector<std::uint32_t> slots = matching(query);
-  page.total = slots.size();
-  if (query.offset >= slots.size() || query.limit == 0) return page;
-  order(slots, query);
-  const std::size_t last = std::min(slots.size() - query.offset, query.limit) + query.offset;
-  for (std::size_t i = query.offset; i < last; ++i) page.jobs.push_back(jobs_[slots[i]].get());
-  return page;
 }
 
 }  // namespace muster::pai

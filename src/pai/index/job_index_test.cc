@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "base/time.h"
 #include "client/test_client.h"
+#include "pai/people/records.h"
 
 namespace muster::pai {
 namespace {
@@ -118,6 +119,86 @@ TEST(JobIndex, EachOrderIsAnOrder) {
   }
 }
 
+/// The same answers as a sort of everything gives, after jobs have come, changed and gone.
+TEST(JobIndex, PagesAreCutFromTheWholeOrder) {
+  struct Known {
+    int number = 0;
+    std::string user, vc;
+    bool done = false;
+  };
+  std::map<std::string, Known> known;
+  JobIndex index;
+  Random random(7);
+  for (int i = 0; i < 4000; ++i) {
+    const auto number = static_cast<int>(random.below(900));
+    const std::string framework = fmt::format("{:032x}", number);
+    if (random.below(5) == 0) {
+      index.put(framework, nullptr);
+      known.erase(framework);
+      continue;
+    }
+    const Known one{number,
+                    fmt::format("user{}", random.below(5)),
+                    fmt::format("vc{}", random.below(3)),
+                    random.below(2) == 0};
+    index.put(framework, job(number, one.user, one.vc, one.done));
+    known[framework] = one;
+  }
+  ASSERT_EQ(index.size(), known.size());
+  using Key = std::function<std::pair<std::int64_t, std::string>(const Known&)>;
+  struct {
+    JobOrder order;
+    bool own_list;
+    Key key;
+  } orders[] = {
+      {JobOrder::kSubmitted, true, [](const Known& one) { return std::pair(one.number, ""); }},
+      {JobOrder::kName,
+       true,
+       [](const Known& one) {
+         return std::pair(0, fmt::format("job_{}", (one.number * 7919) % 100'003));
+       }},
+      {JobOrder::kUser, false, [](const Known& one) { return std::pair(0, one.user); }},
+      {JobOrder::kVc, false, [](const Known& one) { return std::pair(0, one.vc); }},
+      {JobOrder::kState,
+       false,
+       [](const Known& one) { return std::pair(0, one.done ? "SUCCEEDED" : "RUNNING"); }},
+      {JobOrder::kGpus, false, [](const Known& one) { return std::pair(one.number % 17, ""); }},
+      {JobOrder::kCompleted, true, [](const Known&) { return std::pair(0, ""); }},
+  };
+  const std::vector<std::string> nobody, one_user{"user2"}, two_users{"user4", "user1"};
+  for (const auto& each : orders) {
+    for (const bool ascending : {true, false}) {
+      for (const auto& users : {nobody, one_user, two_users}) {
+        for (const std::string vc : {"", "vc1"}) {
+          std::vector<Known> fit;
+          for (const auto& [name, one] : known)
+            if ((users.empty() || contains(users, one.user)) && (vc.empty() || vc == one.vc))
+              fit.push_back(one);
+          std::sort(fit.begin(), fit.end(), [&](const Known& a, const Known& b) {
+            const auto first = each.key(a), second = each.key(b);
+            if (first != second) return ascending ? first < second : first > second;
+            return each.own_list && !ascending ? a.number < b.number : a.number > b.number;
+          });
+          JobQuery query;
+          query.order = each.order;
+          query.ascending = ascending;
+          query.users = users;
+          if (!vc.empty()) query.vcs = {vc};
+          query.limit = 37;
+          std::vector<std::string> seen, want;
+          for (query.offset = 0; query.offset <= fit.size(); query.offset += query.limit) {
+            const JobPage page = index.list(query);
+            EXPECT_EQ(page.total, fit.size());
+            for (const Job* job : page.jobs) seen.push_back(job->framework);
+          }
+          for (const Known& one : fit) want.push_back(fmt::format("{:032x}", one.number));
+          EXPECT_EQ(seen, want) << static_cast<int>(each.order) << ascending << users.size() << vc;
+        }
+      }
+    }
+  }
+}
+
 TEST(JobIndex, JobsOfOneSecondAreListedInTheirOrder) {
   JobIndex index;
   for (const int number : {2, 0, 1}) {
@@ -173,11 +254,18 @@ TEST_F(LongFirstList, OthersGetTheLoopEveryFewHundredJobs) {
 TEST(JobIndex, AHundredThousandJobsAreListedInTenMilliseconds) {
   JobIndex index;
   fill(index, 100'000);
-  JobQuery name, keyword, plain;
+  JobQuery name, keyword, plain, user, mixed;
   name.order = JobOrder::kName;
   keyword.keyword = "99";
-  for (const auto& [what, query] :
-       {std::pair{"newest", plain}, std::pair{"by name", name}, std::pair{"keyword", keyword}}) {
+  user.users = {"user7"};
+  mixed.users = {"user7", "user8"};
+  mixed.states = {"RUNNING", "SUCCEEDED"};
+  for (auto [what, query] : {std::pair{"newest", plain},
+                             std::pair{"by name", name},
+                             std::pair{"keyword", keyword},
+                             std::pair{"of a user", user},
+                             std::pair{"of users and states", mixed}}) {
+    query.limit = 20;
     auto best = std::chrono::steady_clock::duration::max();
     for (int i = 0; i < 5; ++i) {
       const auto begun = std::chrono::steady_clock::now();
