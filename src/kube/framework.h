@@ -32,6 +32,10 @@ inline constexpr std::string_view kPodUid = "FC_POD_UID";
 inline constexpr std::string_view kSshSecret = "muster.dev/ssh-secret";
 /// On a Framework, "running,failed": the states whose coming is told with an event.
 inline constexpr std::string_view kNotify = "muster.dev/notify";
+
+/// In the status of a task that was tried again: its former attempts, the oldest first, with what
+/// people ask of them. Ours; FrameworkController forgets them.
+inline constexpr std::string_view kFormerAttempts = "formerAttempts";
 }  // namespace names::framework
 
 /// What OpenPAI writes on Frameworks and pods.
@@ -70,7 +74,7 @@ struct Completion {
   Behaviour behaviour = Behaviour::kUnknown;
 };
 
-/// Codes that no container exited with.
+/// Codes that no container exited with, but for those of OpenPAI's runtime.
 namespace completion {
 inline constexpr std::int64_t kSucceeded = 0;
 inline constexpr std::int64_t kConfigMapExternalDeleted = -100;
@@ -86,6 +90,10 @@ inline constexpr std::int64_t kPodInsufficientResource = -1002;
 inline constexpr std::int64_t kPodPreemptedForCriticalPod = -1003;
 inline constexpr std::int64_t kPodDeadlineExceeded = -1004;
 inline constexpr std::int64_t kContainerOomKilled = -1200;
+inline constexpr std::int64_t kGangAllocationTimeout = 251;
+inline constexpr std::int64_t kContainerPortConflict = 253;
+inline constexpr std::int64_t kContainerImageNotExists = 254;
+inline constexpr std::int64_t kRuntimeUnknown = 255;
 }  // namespace completion
 
 /// Any other code is that of a container: ContainerUnrecognizedFailed, unknown.

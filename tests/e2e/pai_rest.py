@@ -505,6 +505,20 @@ def retried(alice, muster):
     alice("PUT", "/jobs/alice~again/executionType", {"value": "STOP"})
 
 
+def retried_tasks(alice):
+    """A task of an incremental job is tried alone; each of its attempts is shown."""
+    text = job("thrice", "exit 5", gpu=0, priority="oppo").replace("Worker_A:", "Worker_A:\n    taskRetryCount: 2")
+    text = text.replace("extras: {", "extras: {gangAllocation: false, ")
+    check("an incremental job is taken", submit(alice, text)[0] == 202)
+    check("and fails", comes(alice, "alice~thrice", "FAILED"), lambda: alice("GET", "/jobs/alice~thrice"))
+    base = "/jobs/alice~thrice/attempts/0/taskRoles/workera/taskIndex/0/attempts"
+    attempts = alice("GET", base)[1]["attempts"]
+    seen = [(one["taskAttemptIndex"], one["containerExitCode"], one["taskState"]) for one in attempts]
+    check("a task's former attempts are known", seen == [(i, 5, "FAILED") for i in (2, 1, 0)], seen)
+    pods = {one["containerId"] for one in attempts}
+    check("each with its own pod", len(pods) == 3 and all(pods), attempts)
+
+
 def programs(alice):
     token = alice("POST", "/tokens/application", {})[1]["token"]
     program = Api(alice.port, "Bearer " + token)
@@ -709,6 +723,7 @@ def main():
                 tagging(alice, bob)
                 listing(alice, bob, admin)
                 retried(alice, muster)
+                retried_tasks(alice)
                 programs(alice)
     sys.exit(check.close())
 

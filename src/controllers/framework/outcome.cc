@@ -109,6 +109,24 @@ json::Value completion_of_pod(const json::Value& pod) {
   return status;
 }
 
+std::string missing_image(const json::Value& pod) {
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    for (const json::Value& each : json::array_at(pod, "status", list)) {
+      const json::Value& waiting = json::at(each, "state", "waiting");
+      const auto reason = json::string_at(waiting, "reason");
+      const auto said = json::string_at(waiting, "message");
+      const bool pulling = reason == "ErrImagePull" || reason == "ImagePullBackOff";
+      // The words of containerd and of registries; anything else may be an outage.
+      const bool absent = said.find("code = NotFound") != std::string_view::npos ||
+                          said.find("manifest unknown") != std::string_view::npos ||
+                          said.find(": not found") != std::string_view::npos;
+      if (reason == "InvalidImageName" || (pulling && absent))
+        return fmt::format("{}: {}", reason, said);
+    }
+  }
+  return {};
+}
+
 bool has_succeeded(const json::Value& status) {
   return json::string_at(status, "type", "name") == "Succeeded";
 }

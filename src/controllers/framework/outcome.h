@@ -16,6 +16,10 @@ json::Value completion_status(std::int64_t code, std::string diagnostics);
 /// Of a pod that has succeeded or failed; with `pod`, what its containers said.
 json::Value completion_of_pod(const json::Value& pod);
 
+/// What the node says of an image that no registry has, so that waiting for it is in vain; empty if
+/// the pod waits for nothing or for something that may come.
+std::string missing_image(const json::Value& pod);
+
 bool has_succeeded(const json::Value& completion);
 
 /// What follows a completed attempt.

@@ -258,6 +258,21 @@ TEST(Framework, APreemptedTaskOfAnIncrementalJobStartsAgainAlone) {
   EXPECT_EQ(world.state(), "AttemptRunning");
 }
 
+TEST(Framework, ATaskKeepsWhatBecameOfItsFormerAttempts) {
+  World world({.min_failed = -1, .task_fancy = true, .task_retries = 12});
+  for (int i = 0; i < 12; ++i) {
+    world.run_all();
+    world.end("job-worker-0", 40 + i);
+    world.settle_all();
+  }
+  const json::Array& former = json::array_at(world.task(0), "formerAttempts");
+  ASSERT_EQ(former.size(), 10U);
+  EXPECT_EQ(json::int_at(former.front(), "id"), 2);
+  EXPECT_EQ(json::int_at(former.back(), "completionStatus", "code"), 51);
+  EXPECT_FALSE(json::string_at(former.back(), "podUID").empty());
+  EXPECT_TRUE(json::array_at(world.task(1), "formerAttempts").empty());
+}
+
 TEST(Framework, ExitCodesSayWhetherItIsTriedAgain) {
   struct {
     int code;
@@ -293,6 +308,41 @@ TEST(Framework, ExitCodesSayWhetherItIsTriedAgain) {
               fmt::format("{}/{}", each.tried_again ? 1 : 0, each.counted))
         << each.code;
     if (each.reason == "OOMKilled") EXPECT_EQ(world.code(), -1200);
+  }
+}
+
+/// The words are those of a kubelet with containerd.
+TEST(Framework, AnOpenPaiJobWhoseImageIsNowhereEnds) {
+  constexpr std::string_view kAbsent =
+      "rpc error: code = NotFound desc = failed to pull and unpack image \"docker.io/library/x:1\": "
+      "failed to resolve reference \"docker.io/library/x:1\": docker.io/library/x:1: not found";
+  constexpr std::string_view kOutage =
+      "rpc error: code = Unavailable desc = failed to pull and unpack image: dial tcp: i/o timeout";
+  struct {
+    std::string_view annotations, reason, message;
+    bool ends;
+  } cases[] = {
+      {"{muster.dev/pai-runtime: x}", "ErrImagePull", kAbsent, true},
+      {"{muster.dev/pai-runtime: x}", "ImagePullBackOff", kAbsent, true},
+      {"{muster.dev/pai-runtime: x}", "InvalidImageName", "couldn't parse image name", true},
+      {"{muster.dev/pai-runtime: x}", "ErrImagePull", kOutage, false},
+      {"{muster.dev/pai-runtime: x}", "ContainerCreating", "", false},
+      {"{}", "ErrImagePull", kAbsent, false},  // FrameworkController waits for ever
+  };
+  for (const auto& each : cases) {
+    World world({.workers = 2, .retries = 3, .annotations = std::string(each.annotations)});
+    world.phase("job-worker-0", "Pending");
+    json::make_object(world.objects["Pod"].at("job-worker-0"), {"status"})["containerStatuses"] =
+        json::Array{json::Object{
+            {"name", "app"},
+            {"state", {{"waiting", {{"reason", each.reason}, {"message", each.message}}}}}}};
+    world.settle_all();
+    EXPECT_EQ(world.state() == "Completed", each.ends) << each.reason << " " << each.message;
+    if (!each.ends) continue;
+    EXPECT_EQ(world.code(), 254);
+    EXPECT_EQ(World::retries(at(world.job, "status")), "0/0");
+    EXPECT_EQ(world.task_code(1), -220);
+    EXPECT_TRUE(world.objects["Pod"].empty());
   }
 }
 

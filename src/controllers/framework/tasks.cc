@@ -17,6 +17,8 @@ namespace {
 namespace completion = kube::completion;
 
 constexpr auto kLookAgain = std::chrono::seconds(1);
+/// Former attempts that a task keeps, and all tasks together: an object must not grow without end.
+constexpr std::size_t kFormerMost = 10, kFormerTotal = 1000;
 
 json::Value new_attempt(const Look& look,
                         std::string_view role,
@@ -163,6 +165,13 @@ class TaskStep {
       asked_ = true;
       return enter(states::kDeletionRequested);
     }
+    if (const std::string missing = image_in_vain(*pod); !missing.empty()) {
+      attempt().as_object()["completionStatus"] =
+          completion_status(completion::kContainerImageNotExists, missing);
+      look_.plan.actions.push_back(remove(kinds::kPod, *pod));
+      asked_ = true;
+      return enter(states::kDeletionRequested);
+    }
     if (phase == "Running" && state() != states::kRunning) {
       for (json::Value* status : {&task_, &attempt()}) {
         if (json::at(*status, "runTime").is_null() || status == &attempt())
@@ -171,6 +180,12 @@ class TaskStep {
       return enter(states::kRunning);
     }
     if (phase == "Pending" && state() != states::kPreparing) enter(states::kPreparing);
+  }
+
+  /// OpenPAI's jobs end when their image is none; FrameworkController's own wait, as with it.
+  [[nodiscard]] std::string image_in_vain(const json::Value& pod) const {
+    const json::Value& notes = json::at(look_.framework, "metadata", "annotations");
+    return json::at(notes, kube::names::pai::kRuntime).is_null() ? "" : missing_image(pod);
   }
 
   void note(const json::Value& pod) {
@@ -236,10 +251,28 @@ class TaskStep {
     if (retry.accountable)
       counts["accountableRetriedCount"] =
           json::int_at(policy_status, "accountableRetriedCount") + 1;
+    keep_attempt();
     attempt() = new_attempt(look_, role_name_, index_, attempt_id() + 1);
     enter(states::kCreationPending);
     // What is left of the last attempt makes room; if it has gone already, the next comes at once.
     create(0);
+  }
+
+  /// What people ask of an attempt that is over.
+  void keep_attempt() {
+    const auto tasks = std::max<std::int64_t>(wanted_tasks(role_), 1);
+    const std::size_t most = std::min(kFormerMost, kFormerTotal / static_cast<std::size_t>(tasks));
+    json::Object kept;
+    for (const char* key :
+         {"id", "startTime", "runTime", "completionTime", "podUID", "podNodeName", "podIP"})
+      kept[key] = json::at(attempt(), key);
+    const json::Value& ended = json::at(attempt(), "completionStatus");
+    kept["completionStatus"] = json::Object{{"code", json::at(ended, "code")},
+                                            {"phrase", json::at(ended, "phrase")},
+                                            {"diagnostics", json::at(ended, "diagnostics")}};
+    json::Array& all = array_of(task_, kube::names::framework::kFormerAttempts);
+    all.push_back(std::move(kept));
+    while (all.size() > most) all.erase(all.begin());
   }
 
   Look& look_;

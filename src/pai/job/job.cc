@@ -234,6 +234,33 @@ json::Value job_detail(const json::Value& framework) {
                       {"taskRoles", task_roles(framework)}};
 }
 
+json::Array task_attempts(const json::Value& framework, std::string_view role, std::int64_t index) {
+  const OfRole shared = of_role(template_of(framework, role));
+  json::Array out;
+  const auto add = [&](const json::Value& task) {
+    json::Value detail = task_detail(task, shared);
+    detail.as_object()["taskAttemptIndex"] = json::at(detail, "attemptId");
+    out.push_back(std::move(detail));
+  };
+  for (const json::Value& each :
+       json::array_at(framework, "status", "attemptStatus", "taskRoleStatuses")) {
+    if (json::string_at(each, "name") != role) continue;
+    for (const json::Value& task : json::array_at(each, "taskStatuses")) {
+      if (json::int_at(task, "index") != index) continue;
+      add(task);
+      const json::Array& former = json::array_at(task, kube::names::framework::kFormerAttempts);
+      for (auto one = former.rbegin(); one != former.rend(); ++one)
+        add(json::Object{{"index", index},
+                         {"state", "Completed"},
+                         {"startTime", json::at(*one, "startTime")},
+                         {"runTime", json::at(*one, "runTime")},
+                         {"completionTime", json::at(*one, "completionTime")},
+                         {"attemptStatus", *one}});
+    }
+  }
+  return out;
+}
+
 std::string job_config(const json::Value& framework) {
   return json::text(note(framework, names::kConfig));
 }

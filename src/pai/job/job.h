@@ -26,6 +26,10 @@ json::Value job_summary(const json::Value& framework);
 /// The whole job (JobDetail); ports are computed from the pods' uids.
 json::Value job_detail(const json::Value& framework);
 
+/// The attempts of a task of the Framework's present attempt, the newest first; each has the shape of a
+/// task of JobDetail. Empty if there is no such task.
+json::Array task_attempts(const json::Value& framework, std::string_view role, std::int64_t index);
+
 /// The exit specification of a code: {code, phrase, issuer, causer, type, stage, behavior, reaction,
 /// reason, repro, solution}; of 256 with the code for a positive one that is not listed, of -8000 for
 /// a negative one.

@@ -11,8 +11,6 @@
 namespace muster::pai {
 namespace {
 
-constexpr std::uint64_t kFirst = 15000, kLast = 39999;
-
 std::uint64_t number(std::string_view hex) {
   std::uint64_t out = 0;
   std::from_chars(hex.data(), hex.data() + hex.size(), out, 16);
@@ -28,7 +26,7 @@ std::vector<int> ports_of(std::string_view pod_uid, std::string_view label, int 
     const std::string_view hex = digest;
     const std::uint64_t sum =
         number(hex.substr(0, 12)) + number(hex.substr(12, 12)) + number(hex.substr(24, 8));
-    out.push_back(static_cast<int>(sum % (kLast - kFirst) + kFirst));
+    out.push_back(static_cast<int>(sum % (kPortLast - kPortFirst)) + kPortFirst);
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "pai/job/ports.h"
 #include "pai/protocol/job.h"
 #include "pai/protocol/template.h"
 
@@ -99,6 +100,7 @@ class Reader {
             "script.",
             kRenderedMax);
       if (std::string wrong = clash(role); !wrong.empty()) return wrong;
+      if (std::string wrong = too_many_ports(role); !wrong.empty()) return wrong;
       job_.roles.push_back(std::move(role));
     }
     return {};
@@ -141,6 +143,19 @@ class Reader {
                            role.name);
     }
     return {};
+  }
+
+  [[nodiscard]] static std::string too_many_ports(const Role& role) {
+    std::int64_t wanted = 0;
+    for (const auto& [label, count] : role.ports) wanted += count;
+    constexpr std::int64_t kPorts = kPortLast - kPortFirst;
+    if (wanted <= kPorts) return {};
+    return fmt::format("Taskrole {} requests {} ports, but the range from {} to {} has {}.",
+                       role.name,
+                       wanted,
+                       kPortFirst,
+                       kPortLast,
+                       kPorts);
   }
 
   Role read_role(std::string name, const json::Value& spec) {

@@ -264,16 +264,16 @@ constexpr std::string_view kSchema = R"JSON({
         "script": {"type": "string"},
         "prerequisites": {"type": "array", "items": {"type": "string"}},
         "extraContainerOptions": {"type": "object", "additionalProperties": false, "properties": {
-          "shmMB": {"type": "integer", "minimum": 0},
+          "shmMB": {"type": "integer", "minimum": 0, "maximum": 2147483647},
           "infiniband": {"type": "boolean"}}},
         "resourcePerInstance": {
           "type": "object",
           "required": ["cpu", "memoryMB", "gpu"],
           "additionalProperties": false,
           "properties": {
-            "cpu": {"type": "integer", "minimum": 0},
-            "memoryMB": {"type": "integer", "minimum": 0},
-            "gpu": {"type": "integer", "minimum": 0},
+            "cpu": {"type": "integer", "minimum": 0, "maximum": 2147483647},
+            "memoryMB": {"type": "integer", "minimum": 0, "maximum": 2147483647},
+            "gpu": {"type": "integer", "minimum": 0, "maximum": 2147483647},
             "ports": {"type": "object", "propertyNames": {"pattern": "^[a-zA-Z_][a-zA-Z0-9_]*$"},
               "additionalProperties": {"type": "integer", "minimum": 0, "maximum": 1000}}}},
         "commands": {"type": "array", "minItems": 1, "items": {"type": "string"}}}}},

@@ -127,8 +127,10 @@ TEST(PaiSubmit, ASchemaErrorIsTheListThatAjvWouldGive) {
 TEST(PaiSubmit, TextThatIsNoYamlIsToldWithItsPlace) {
   const std::string got = refusal("protocolVersion: 2\nname: [a\ntype: job\n");
   EXPECT_TRUE(got.starts_with("400 InvalidProtocolError ")) << got;
-  EXPECT_NE(got.find("line"), std::string::npos) << got;
-  EXPECT_EQ(refusal(std::string(1024 * 1024 + 1, ' ')).substr(0, 4), "413 ");
+  EXPECT_NE(got.find("line 3, column 5: "), std::string::npos) << got;
+  EXPECT_EQ(
+      refusal(std::string(1024 * 1024 + 1, '#')),
+      "413 InvalidParametersError The job is 1048577 bytes long, at most 1048576 are allowed.");
 }
 
 TEST(PaiSubmit, ReferencesThatLeadNowhereAreRefusedInOpenPaisWords) {
@@ -157,6 +159,29 @@ TEST(PaiSubmit, ReferencesThatLeadNowhereAreRefusedInOpenPaisWords) {
   };
   for (const auto& each : cases)
     EXPECT_EQ(refusal(each.text), "400 InvalidProtocolError " + each.want);
+}
+
+/// OpenPAI looks names of templates up and nothing else: what is not there stays as it is written.
+TEST(PaiSubmit, ATemplateThatNamesNothingStays) {
+  for (const std::string_view tag : {"$parameters.nope", "$secrets.nope", "$data.uri[7]", "$x"}) {
+    const auto made = accepted(replace_all(job("parameters: {a: 1}\nsecrets: {b: c}\n"),
+                                           "['true']",
+                                           fmt::format("['echo <% {} %>']", tag)),
+                               lab("hived-config-b.yaml"));
+    EXPECT_EQ(json::dump(at(json::array_at(runtime_of(made), "roles")[0], "commands")),
+              fmt::format(R"(["echo <% {} %>"])", tag));
+  }
+}
+
+TEST(PaiSubmit, MorePortsThanTheRangeHasAreRefused) {
+  std::string ports;
+  for (int i = 0; i < 25; ++i) ports += fmt::format("p{}: 1000, ", i);
+  EXPECT_EQ(
+      refusal(replace_all(job(), "gpu: 1", "gpu: 1, ports: {" + ports + "}")),
+      "400 InvalidProtocolError Taskrole train requests 25002 ports, but the range from 15000 "
+      "to 39999 has 24999.");
+  EXPECT_NE(refusal(replace_all(job(), "gpu: 1", "gpu: 1, ports: {p: 1001}")).find("<= 1000"),
+            std::string::npos);
 }
 
 TEST(PaiSubmit, ATypeOfAnotherVirtualClusterIsForOpportunistsOnly) {

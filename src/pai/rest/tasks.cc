@@ -18,6 +18,7 @@ struct Attempt {
   std::int64_t number = 0;
   bool latest = false;
   json::Value detail;  // JobDetail
+  client::ObjectPtr framework;
 };
 
 /// All that are known, the newest first.
@@ -28,10 +29,14 @@ Task<Answer<std::vector<Attempt>>> attempts_of(Jobs& jobs, const std::string& id
   const auto past = co_await jobs.attempts.of(**found);
   if (!past) co_return refuse(past.error());
   std::vector<Attempt> attempts;
-  attempts.push_back({json::int_at(*now, "status", "attemptStatus", "id"), true, job_detail(*now)});
+  attempts.push_back(
+      {json::int_at(*now, "status", "attemptStatus", "id"), true, job_detail(*now), now});
   for (auto each = past->rbegin(); each != past->rend(); ++each)
     if (each->first < attempts.front().number)
-      attempts.push_back({each->first, false, job_detail(each->second)});
+      attempts.push_back({each->first,
+                          false,
+                          job_detail(each->second),
+                          std::make_shared<const json::Value>(each->second)});
   co_return attempts;
 }
 
@@ -91,14 +96,13 @@ Task<Answer<Reply>> healthy(Jobs& jobs, Call& call) {
   co_return said(200, "The history of jobs is kept.");
 }
 
-/// job, attempt, role, index of the path.
-Task<Answer<json::Value>> find_task(Jobs& jobs, const Call& call) {
+/// job, attempt, role, index of the path: the task's attempts, the newest first.
+Task<Answer<json::Array>> find_task(Jobs& jobs, const Call& call) {
   const auto attempt = co_await find_attempt(jobs, call.values[0], call.values[1]);
   if (!attempt) co_return refuse(attempt.error());
-  const auto index = parse_int(call.values[3]);
-  for (const json::Value& task :
-       json::array_at(attempt->detail, "taskRoles", call.values[2], "taskStatuses"))
-    if (index && json::int_at(task, "taskIndex") == *index) co_return task;
+  json::Array attempts =
+      task_attempts(*attempt->framework, call.values[2], parse_int(call.values[3]).value_or(-1));
+  if (!attempts.empty()) co_return attempts;
   co_return refuse(
       404,
       "NoTaskError",
@@ -107,20 +111,19 @@ Task<Answer<json::Value>> find_task(Jobs& jobs, const Call& call) {
 }
 
 Task<Answer<Reply>> show_task(Jobs& jobs, Call& call) {
-  auto task = co_await find_task(jobs, call);
-  if (!task) co_return refuse(task.error());
+  auto attempts = co_await find_task(jobs, call);
+  if (!attempts) co_return refuse(attempts.error());
   const auto found = find_job(jobs.index, call.values[0]);
   if (!found) co_return refuse(found.error());
-  const Job job = **found;
-  json::Object attempt = json::as_object(*task);
-  attempt["taskAttemptIndex"] = json::at(*task, "attemptId");
+  const Job& job = **found;
   json::Object out{{"jobName", job.name},
                    {"frameworkName", job.framework},
                    {"userName", job.user},
                    {"taskRoleName", call.values[2]},
                    {"jobAttemptIndex", parse_int(call.values[1]).value_or(0)}};
-  for (const auto& each : json::as_object(*task)) out[each.key()] = each.value();
-  out["attempts"] = json::Array{json::Value(std::move(attempt))};
+  for (const auto& each : json::as_object(attempts->front())) out[each.key()] = each.value();
+  out.erase("taskAttemptIndex");
+  out["attempts"] = std::move(*attempts);
   co_return answered(std::move(out));
 }
 
@@ -134,16 +137,17 @@ Task<Answer<std::string>> find_pod(Jobs& jobs, const Call& call) {
                               call.values[3],
                               call.values[0]));
   };
-  const auto task = co_await find_task(jobs, call);
-  if (!task) co_return refuse(task.error());
+  const auto attempts = co_await find_task(jobs, call);
+  if (!attempts) co_return refuse(attempts.error());
+  const json::Value& task = attempts->front();
   const auto found = find_job(jobs.index, call.values[0]);
   if (!found) co_return refuse(found.error());
   const auto number = parse_int(call.values[4]);
-  if (!number || json::int_at(*task, "attemptId") != *number) co_return missing();
+  if (!number || json::int_at(task, "attemptId") != *number) co_return missing();
   const std::string name =
       fmt::format("{}-{}-{}", (*found)->framework, call.values[2], call.values[3]);
   const auto pod = co_await jobs.client.get(client::resources::kPods, kJobsNamespace, name);
-  if (!pod || kube::uid_of(*pod) != json::string_at(*task, "containerId")) co_return missing();
+  if (!pod || kube::uid_of(*pod) != json::string_at(task, "containerId")) co_return missing();
   co_return name;
 }
 

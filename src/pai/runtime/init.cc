@@ -11,6 +11,7 @@
 #include "client/client.h"
 #include "kube/framework.h"
 #include "net/loop/loop.h"
+#include "net/loop/ports.h"
 #include "pai/runtime/script.h"
 #include "pai/runtime/spec.h"
 
@@ -24,9 +25,9 @@ constexpr auto kBarrierMost = std::chrono::minutes(10);
 /// more.
 constexpr auto kWatchMost = std::chrono::seconds(10);
 constexpr auto kRest = std::chrono::milliseconds(500);
-/// OpenPAI's codes.
-constexpr int kGangTimeout = 251;
-constexpr int kUnknown = 255;
+constexpr int kGangTimeout = kube::completion::kGangAllocationTimeout;
+constexpr int kPortConflict = kube::completion::kContainerPortConflict;
+constexpr int kUnknown = kube::completion::kRuntimeUnknown;
 
 std::string variable(std::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
@@ -98,6 +99,14 @@ std::string text_of(std::string_view folder, std::string_view name) {
   return read_file(fmt::format("{}/{}", folder, name)).value_or("");
 }
 
+/// One of the task's ports that somebody listens at already, as may be on a network that pods share;
+/// 0 if all are free.
+int taken_port(const Inputs& inputs) {
+  for (const int port : own_ports(inputs))
+    if (!net::port_is_free(port)) return port;
+  return 0;
+}
+
 Task<int> run_init(net::Loop& loop, client::Client& cluster, command::Console& console) {
   const Where where{variable(names::kFrameworkNamespace),
                     variable(names::kFrameworkName),
@@ -125,6 +134,10 @@ Task<int> run_init(net::Loop& loop, client::Client& cluster, command::Console& c
                  parse_int(variable(names::kTaskIndex)).value_or(0),
                  variable("PAI_CURRENT_CONTAINER_IP"),
                  variable(names::kPodUid)};
+  if (const int taken = taken_port(inputs); taken != 0) {
+    console.error(fmt::format("port {} of this task is in use on its node", taken));
+    co_return kPortConflict;
+  }
   const auto secrets = json::parse(text_of(kSecretsFolder, kSecretsFile));
   if (secrets) inputs.secrets = *secrets;
   inputs.private_key = text_of(kSshFolder, "ssh-privatekey");

@@ -300,6 +300,18 @@ std::vector<PlacedTask> placed_tasks(const json::Value& framework,
   return out;
 }
 
+std::vector<int> own_ports(const Inputs& inputs) {
+  std::vector<int> out;
+  for (const json::Value& role : json::array_at(inputs.spec, "roles")) {
+    if (json::string_at(role, "pods") != inputs.self.role) continue;
+    for (const auto& port : json::object_at(role, "ports")) {
+      const int count = static_cast<int>(json::as_int(port.value()));
+      for (const int each : ports_of(inputs.self.pod_uid, port.key(), count)) out.push_back(each);
+    }
+  }
+  return out;
+}
+
 std::map<std::string, std::string> make_files(const Inputs& inputs) {
   return Script(inputs).files();
 }

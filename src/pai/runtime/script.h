@@ -40,6 +40,9 @@ struct Inputs {
   std::string public_key;
 };
 
+/// The ports that this task may listen at.
+std::vector<int> own_ports(const Inputs& inputs);
+
 /// File name to content, all below kRuntimeFolder.
 std::map<std::string, std::string> make_files(const Inputs& inputs);
 

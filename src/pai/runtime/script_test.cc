@@ -32,6 +32,12 @@ Inputs inputs(std::string_view spec) {
   return in;
 }
 
+TEST(PaiPorts, OfATaskAreThoseOfItsRoleAndPod) {
+  const Inputs in =
+      inputs("{roles: [{pods: other, ports: {x: 1}}, {pods: worker, ports: {a: 2}}]}");
+  EXPECT_EQ(own_ports(in), ports_of("uid-1", "a", 2));
+}
+
 struct Ended {
   int code = 0;
   std::string out;
