@@ -87,7 +87,6 @@ Result<ClusterOptions> read_options(const command::Values& values) {
   const std::string access = values.text("queue-access");
   if (access != "open" && access != "closed")
     return fail(Code::kBadRequest, fmt::format("--queue-access {}: wanted open or closed", access));
-  options.queues_closed = access == "closed";
   options.encryption_key_file = values.text("encryption-key-file");
   auto audit = audit_options(values, options.data);
   if (!audit) return fail(audit.error());
@@ -114,6 +113,9 @@ Result<ClusterOptions> read_options(const command::Values& values) {
     const auto used = use_layout(layout, options);
     if (!used) return fail(used.error());
   }
+  // Where people have permissions, they hold on every way in.
+  options.queues_closed =
+      values.given("queue-access") ? access == "closed" : !options.pai_rest.empty();
   return options;
 }
 
@@ -369,7 +371,7 @@ std::vector<command::Flag> up_flags() {
       {.name = "queue-access",
        .value = "open",
        .help =
-           "closed: who uses a queue or virtual cluster needs the verb \"use\" on it, or a namespace that the queue allows (docs/security.md)",
+           "closed: who uses a queue or virtual cluster needs the verb \"use\" on it, or a namespace that the queue allows; so it is with --pai-rest unless told otherwise (docs/security.md)",
        .completes = Completes::kWords,
        .words = {"open", "closed"},
        .value_name = "MODE"},
