@@ -22,7 +22,7 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
 from checks import Checks, until  # noqa: E402
-from muster import Muster, binary  # noqa: E402
+from muster import Muster  # noqa: E402
 from pai import Api, free_port  # noqa: E402
 
 # How a job ends: exit code of its tasks, retries it may have, and what must be seen: state, code, counted retries.
@@ -49,6 +49,8 @@ status: {{capacity: {{cpu: "16", memory: 32Gi, nvidia.com/gpu: "2", pods: "110"}
 """
     for i in range(4)
 )
+# The storage in which each attempt of a task leaves a line; its folder is of this machine.
+MARKS = "marks"
 GONE = (OSError, http.client.HTTPException)
 check = Checks()
 
@@ -75,8 +77,8 @@ def cells(default):
     )
 
 
-def job(name, kind, seconds, marks):
-    mark = f'echo x >> "{marks}/$PAI_JOB_NAME.$FC_FRAMEWORK_ATTEMPT_ID.$FC_TASK_INDEX.$FC_TASK_ATTEMPT_ID"'
+def job(name, kind, seconds):
+    mark = f'echo x >> "/mnt/{MARKS}/$PAI_JOB_NAME.$FC_FRAMEWORK_ATTEMPT_ID.$FC_TASK_INDEX.$FC_TASK_ATTEMPT_ID"'
     return {
         "protocolVersion": 2,
         "name": name,
@@ -93,20 +95,40 @@ def job(name, kind, seconds, marks):
             }
         },
         "defaults": {"virtualCluster": kind["vc"]},
-        "extras": {"hivedScheduler": {"jobPriorityClass": kind["class"]}},
+        "extras": {"hivedScheduler": {"jobPriorityClass": kind["class"]}, "storages": [{"name": MARKS}]},
     }
 
 
 class Rounds:
-    def __init__(self, muster, port, marks, dice):
-        self.muster, self.marks, self.dice, self.port = muster, marks, dice, port
+    def __init__(self, muster, port, dice):
+        self.muster, self.dice, self.port = muster, dice, port
         password = (muster.data / "admin-password").read_text().strip()
         self.admin = Api(port).login("admin", password)
         self.made, self.unsure, self.strange = {}, {}, []
+        self.marks = muster.data / "agent" / "claims" / f"default_{MARKS}"
+        self.make_storage()
+
+    def make_storage(self):
+        size, shape = {"storage": "1Gi"}, {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+        where = {"hostPath": {"path": f"/srv/{MARKS}"}, "capacity": size}
+        volume = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": MARKS},
+            "spec": {**shape, **where},
+        }
+        wish = {**shape, "volumeName": MARKS, "resources": {"requests": size}}
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": MARKS}, "spec": wish}
+        for one in (volume, claim):
+            self.muster.kubectl("create", "-f", "-", input=json.dumps(one))
+        acls = {"acls": {"admin": False, "virtualClusters": ["default"], "storageConfigs": [MARKS]}}
+        change = {"data": {"groupname": "default", "extension": acls}, "patch": True}
+        answer = self.admin("PUT", "/groups", change)
+        assert answer[0] == 201, answer
 
     def submit(self, name, kind):
         """Acknowledged, refused as a duplicate, or nobody knows; then it is submitted again later."""
-        text = yaml.safe_dump(job(name, KINDS[kind], self.dice.uniform(0.1, 0.9), self.marks), sort_keys=False)
+        text = yaml.safe_dump(job(name, KINDS[kind], self.dice.uniform(0.1, 0.9)), sort_keys=False)
         status, answer = self.admin("POST", "/jobs", text, Content_Type="text/yaml")
         if status == 202:
             if name in self.made:
@@ -176,7 +198,11 @@ class Rounds:
         check(f"{len(seen)} jobs ended as their policies say", not wrong, wrong)
         retried = sum(one["retryDetails"]["platform"] for one in seen.values())
         check(f"of them {retried} were preempted and retried", retried > 0)
-        double = {mark.name for mark in self.marks.iterdir() if mark.read_text() != "x\n"}
+        lines = {mark.name: mark.read_text().count("x") for mark in self.marks.iterdir()}
+        ran = {name.split("~")[1].split(".")[0] for name in lines}
+        silent = {name for name, one in seen.items() if one["state"] != "STOPPED"} - ran
+        check(f"{len(lines)} attempts of tasks left their marks", not silent, silent)
+        double = {name for name, count in lines.items() if count != 1}
         check("no attempt of a task ran twice", not double, double)
         self.nothing_is_left()
 
@@ -198,12 +224,7 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
-    # Pods see the folder of the program, wherever that is; not every other one.
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="pai-crash-", dir=pathlib.Path(binary()).resolve().parent))
-    folder.chmod(0o755)
-    marks = folder / "marks"
-    marks.mkdir()
-    marks.chmod(0o777)  # root of a pod is nobody here
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="pai-crash-"))
     (folder / "nodes.yaml").write_text(NODES)
     (folder / "cells.yaml").write_text(cells(2))
     port = free_port()
@@ -211,7 +232,7 @@ def main():
     try:
         with Muster(*arguments, nodes=folder / "nodes.yaml") as muster:
             # A configuration of the command line would be taken again at each start.
-            rounds = Rounds(muster, port, marks, random.Random(options.seed))
+            rounds = Rounds(muster, port, random.Random(options.seed))
             at = muster.args.index("--hived-config")
             del muster.args[at : at + 2]
             for number in range(options.rounds):
