@@ -391,5 +391,23 @@ TEST_F(ServerTest, BindingsOfAnOlderReleaseGrantWhatThisOneDoes) {
   });
 }
 
+// Releases before this one showed every Framework to every service account.
+TEST_F(ServerTest, ABindingThatThisReleaseDroppedGoesWithTheOlderOnes) {
+  run([](ServerTest& test) -> Task<void> {
+    const std::string bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    const std::string dropped = bindings + "/muster-framework-reader";
+    EXPECT_EQ((co_await test.call("GET", dropped)).status, 404);
+    for (const bool kept : {false, true}) {
+      const std::string older = fmt::format(
+          R"({{"metadata":{{"name":"muster-framework-reader","annotations":{{"{}":"{}"}}}},"roleRef":{{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}},"subjects":[]}})",
+          kube::names::kubernetes::kAutoUpdate,
+          kept ? "false" : "true");
+      EXPECT_EQ((co_await test.call("POST", bindings, older)).status, 201);
+      co_await test.restart();
+      EXPECT_EQ((co_await test.call("GET", dropped)).status, kept ? 200 : 404);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace muster::apiserver

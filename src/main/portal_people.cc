@@ -1,7 +1,9 @@
 #include "main/portal_people.h"
 
 #include "base/log.h"
+#include "base/strings.h"
 #include "net/http/client.h"
+#include "net/tls/tls.h"
 #include "pai/people/password.h"
 
 namespace muster {
@@ -24,6 +26,7 @@ portal::User user_of(const pai::People& people, const pai::UserRecord& record) {
   user.vcs = people.vcs_of(record);
   user.admin = people.directory().is_admin(record);
   user.openpai = true;
+  user.credential = base64url_encode(net::sha256(record.password));
   return user;
 }
 

@@ -213,6 +213,7 @@ void Portal::user_changed(const std::string& user, bool ends) {
   std::string here;
   if (const auto found = impl_->changing.find(user); found != impl_->changing.end())
     here = found->second;
+  impl_->sessions.forget_credential(here);
   impl_->loop.spawn(impl_->sessions.end_user(user, here));
 }
 
@@ -425,6 +426,10 @@ Task<Result<Visitor>> Portal::Impl::visitor_of(const net::Request& request) {
     co_await sessions.end(id);
     co_return fail(Code::kUnauthorized, "the account that signed in is gone");
   }
+  if (!user && user.error().code == Code::kExpired) {
+    co_await sessions.end(id);
+    co_return fail(Code::kUnauthorized, user.error().message);
+  }
   if (!user) co_return fail(user.error());
   co_return Visitor{std::move(*user), id};
 }
@@ -453,6 +458,10 @@ Task<Result<User>> Portal::Impl::user_now(std::string session, User user) {
     now = co_await options.look_up(user.name);
   else
     now = co_await kube.user_now(user);
+  // Also a password that was changed while nobody here was told: before the first visit, or while
+  // another process ran.
+  if (now && !user.credential.empty() && now->credential != user.credential)
+    co_return fail(Code::kExpired, "the password has been changed; sign in again");
   if (now && !session.empty()) sessions.set_user(session, *now);
   co_return now;
 }

@@ -66,7 +66,7 @@ def main():
             for command in commands():
                 refused = command.startswith("! ")
                 done = subprocess.run(
-                    ["bash", "-c", command.removeprefix("! ")],
+                    ["bash", "-c", "umask 022; " + command.removeprefix("! ")],
                     env=env,
                     cwd=folder,
                     text=True,
@@ -76,13 +76,20 @@ def main():
                 check(command, (done.returncode != 0) == refused, done.stdout[-500:] + done.stderr[-500:])
                 if refused:
                     check("  and says why", "forbidden" in done.stderr or "Unauthorized" in done.stderr, done.stderr)
+                if re.match(r"kubectl --kubeconfig (\S+) config set-credentials", command):
+                    wide = [p.name for p in pathlib.Path(folder).glob("*.kubeconfig") if p.stat().st_mode & 0o077]
+                    check("  nobody else can read a colleague's kubeconfig", not wide, wide)
                 if command.startswith("muster up"):
                     names = certificate_names(home)
                     check("  the certificate names this machine", ("DNS", socket.gethostname()) in names, names)
                     served = served_metrics(programs / "kubectl", env)
                     page = (ROOT / "docs" / "metrics.md").read_text()
                     documented = set(re.findall(r"^\| `(\w+)` \| (?:counter|gauge|histogram)", page, re.M))
-                    check("  docs/metrics.md lists exactly what /metrics serves", served == documented, served ^ documented)
+                    check(
+                        "  docs/metrics.md lists exactly what /metrics serves",
+                        served == documented,
+                        served ^ documented,
+                    )
         finally:
             subprocess.run([programs / "muster", "down"], env=env, capture_output=True)
     return check.close()

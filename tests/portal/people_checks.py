@@ -11,6 +11,7 @@ from visitor import API, PortalCluster, Visitor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from checks import Checks  # noqa: E402
+from pai import Api, free_port  # noqa: E402
 
 check = Checks()
 
@@ -207,7 +208,19 @@ def account_gone(muster):
     return robot
 
 
-with PortalCluster("--hollow", nodes=2) as muster:
+def changed_before_the_first_visit(rest, alice, carol):
+    """The password is changed at OpenPAI's own port; nobody has visited the portal since it was started."""
+    hers = Api(rest).login("alice", "alice-password")
+    wish = {"data": {"username": "alice", "oldPassword": "alice-password", "newPassword": "other-password"}}
+    status, answer = hers("PUT", "/users/me", {**wish, "patch": True})
+    check("she changes her password at OpenPAI's port", status in (200, 201), (status, answer))
+    check("her session of before is over", alice.get(f"{API}/counts")[0] == 401)
+    check("it stays over", alice.get(f"{API}/counts")[0] == 401)
+    check("another's is not", carol.get(f"{API}/counts")[0] == 200)
+
+
+rest = free_port()
+with PortalCluster("--hollow", "--pai-rest", f"127.0.0.1:{rest}", nodes=2) as muster:
     admin = first_administrator(muster)
     users(muster, admin)
     rights_taken(muster, admin)
@@ -216,8 +229,13 @@ with PortalCluster("--hollow", nodes=2) as muster:
     robot = account_gone(muster)
     password_change(muster, admin)
     wrong_passwords(muster)
+    alice, carol = (Visitor(muster.portal, source="127.0.0.2") for _ in range(2))
+    alice.sign_in(user="alice", password="alice-password")
+    carol.sign_in(user="carol", password="carol-password")
+    check("both are signed in", alice.get(f"{API}/counts")[0] == carol.get(f"{API}/counts")[0] == 200)
     muster.kill()
     muster.start()
+    changed_before_the_first_visit(rest, alice, carol)
     again = Visitor(muster.portal)
     again.cookie = admin.cookie
     check("people's sessions survive kill -9", again.get(f"{API}/counts")[0] == 200)

@@ -31,6 +31,8 @@ struct Ask {
   std::string token;
   std::string component = "tester";
   std::vector<std::pair<std::string, std::string>> headers;
+  /// Called when the answer is there, before the test reads it.
+  std::function<void()> answered;
 };
 
 class Cluster : public ::testing::Test {
@@ -68,6 +70,7 @@ class Cluster : public ::testing::Test {
     }
     const auto client = net::make_local_client(loop_, handler, wanted.component);
     const auto response = co_await client->request(std::move(request));
+    if (wanted.answered) wanted.answered();
     Answer answer;
     if (!response) {
       ADD_FAILURE() << response.error().message;

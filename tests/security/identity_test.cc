@@ -225,5 +225,96 @@ TEST_F(Identity, AnOverviewShowsNoEnvironment) {
   });
 }
 
+constexpr std::string_view kFrameworks =
+    "/apis/frameworkcontroller.microsoft.com/v1/namespaces/vision/frameworks";
+
+std::string owned_by(std::string_view kind, std::string_view name, std::string_view uid) {
+  return fmt::format(
+      R"("ownerReferences":[{{"apiVersion":"v1","kind":"{}","name":"{}","uid":"{}","controller":true}}])",
+      kind,
+      name,
+      uid);
+}
+
+/// A Framework, the ConfigMap of its attempt and the pod of its task, as its controller makes them.
+Task<void> make_framework(Cluster& cluster, std::string name) {
+  const std::string environment = R"("env":[{"name":"PASSWORD","value":"hunter2"}])";
+  const Answer framework = co_await cluster.admin(
+      "POST",
+      std::string(kFrameworks),
+      fmt::format(
+          R"({{"metadata":{{"name":"{}","annotations":{{"config":"hunter2"}}}},"spec":{{"executionType":"Start","taskRoles":[{{"name":"main","taskNumber":1,"task":{{"pod":{{"spec":{{"containers":[{{"name":"c","image":"i",{}}}]}}}}}}}}]}}}})",
+          name,
+          environment));
+  EXPECT_EQ(framework.status, 201) << framework.text;
+  const Answer map = co_await cluster.admin(
+      "POST",
+      "/api/v1/namespaces/vision/configmaps",
+      fmt::format(R"({{"metadata":{{"name":"{}-attempt",{}}}}})",
+                  name,
+                  owned_by("Framework", name, json::text_at(framework.body, "metadata", "uid"))));
+  EXPECT_EQ(map.status, 201) << map.text;
+  const Answer pod = co_await cluster.admin(
+      "POST",
+      "/api/v1/namespaces/vision/pods",
+      fmt::format(
+          R"({{"metadata":{{"name":"{0}-main-0",{1}}},"spec":{{"serviceAccountName":"editor","containers":[{{"name":"c","image":"i"}}]}}}})",
+          name,
+          owned_by("ConfigMap", name + "-attempt", json::text_at(map.body, "metadata", "uid"))));
+  EXPECT_EQ(pod.status, 201) << pod.text;
+}
+
+/// Tasks look for each other in their Framework; what others put into theirs is not their business.
+TEST_F(Identity, ATaskReadsItsOwnFrameworkAlone) {
+  run([](Cluster& cluster) -> Task<void> {
+    const std::string plain = co_await cluster.account("vision", "editor", "");
+    co_await make_framework(cluster, "mine");
+    co_await make_framework(cluster, "others");
+    const std::string token = co_await bound_token(cluster, "Pod", "mine-main-0");
+    const auto status = [&](const std::string& who, std::string target) -> Task<int> {
+      const Answer answer =
+          co_await cluster.ask({"GET", std::string(kFrameworks) + target, "", "", who});
+      co_return answer.status;
+    };
+    EXPECT_EQ(co_await status(token, "/mine"), 200);
+    EXPECT_EQ(co_await status(token, "?fieldSelector=metadata.name%3Dmine"), 200);
+    for (const std::string_view target : {"/others",
+                                          "",
+                                          "?fieldSelector=metadata.name%3Dothers",
+                                          "?fieldSelector=metadata.name!%3Dmine",
+                                          "?watch=true",
+                                          "/mine/status"})
+      EXPECT_EQ(co_await status(token, std::string(target)), 403) << target;
+    const Answer changed = co_await cluster.ask(
+        {"PATCH", std::string(kFrameworks) + "/mine", "{}", "application/merge-patch+json", token});
+    EXPECT_EQ(changed.status, 403) << changed.text;
+    EXPECT_EQ(co_await status(plain, "/mine"), 403) << "a token that is no pod's";
+    (void)co_await cluster.admin("DELETE", "/api/v1/namespaces/vision/configmaps/mine-attempt");
+    EXPECT_EQ(co_await status(token, "/mine"), 403) << "the attempt is over";
+  });
+}
+
+TEST_F(Identity, AnOverviewOfFrameworksShowsNoEnvironment) {
+  run([](Cluster& cluster) -> Task<void> {
+    const std::string token = co_await cluster.account("vision", "editor", "");
+    co_await make_framework(cluster, "theirs");
+    (void)co_await cluster.admin(
+        "POST",
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        R"({"metadata":{"name":"v"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"muster-cluster-overview"},"subjects":[{"kind":"ServiceAccount","name":"editor","namespace":"vision"}]})");
+    for (const std::string_view target : {"", "/theirs"}) {
+      for (const std::string_view accept :
+           {"application/json", "application/json;as=Table;v=v1;g=meta.k8s.io"}) {
+        Ask ask{"GET", std::string(kFrameworks) + std::string(target), "", "", token};
+        ask.headers = {{"Accept", std::string(accept)}};
+        const Answer seen = co_await cluster.ask(ask);
+        EXPECT_EQ(seen.status, 200) << target << seen.text;
+        EXPECT_NE(seen.text.find("theirs"), std::string::npos) << target << accept;
+        EXPECT_EQ(seen.text.find("hunter2"), std::string::npos) << target << accept << seen.text;
+      }
+    }
+  });
+}
+
 }  // namespace
 }  // namespace muster::apiserver

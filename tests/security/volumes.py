@@ -78,6 +78,22 @@ def a_sub_path_through_a_link_stays_in_its_volume(c):
 
 
 @check
+def a_file_of_the_data_folder_is_not_mounted_by_a_link(c):
+    """The database as an ordinary user, by a subPath that is a link to the very file."""
+    c.create(
+        pod(
+            "link-file",
+            "cat /u",
+            securityContext={"runAsUser": 65534},
+            initContainers=linking(str(c.muster.data / "muster.db")),
+            volumes=SHARED,
+            container={"volumeMounts": [{"name": "t", "mountPath": "/u", "subPath": "link"}]},
+        )
+    )
+    assert "leads out of" in refused(c, "link-file")
+
+
+@check
 def a_link_that_stays_in_its_volume_is_followed(c):
     fill = linking("inside/there")
     fill[0]["command"][2] = "mkdir -p /t/inside/there; echo found > /t/inside/there/f; " + fill[0]["command"][2]

@@ -128,7 +128,7 @@ metadata: {name: muster-cluster-overview}
 rules:
 - {apiGroups: [""], resources: [nodes, namespaces, services], verbs: [get, list, watch]}
 - {apiGroups: [""], resources: [pods/summary], verbs: [get, list]}
-- {apiGroups: [apps, batch, kubeflow.org, batch.volcano.sh, batch.tensorstack.dev], resources: ["*/summary"], verbs: [get, list]}
+- {apiGroups: [apps, batch, kubeflow.org, batch.volcano.sh, batch.tensorstack.dev, frameworkcontroller.microsoft.com], resources: ["*/summary"], verbs: [get, list]}
 - {apiGroups: [metrics.k8s.io], resources: [nodes, pods], verbs: [get, list]}
 - {apiGroups: [scheduling.x-k8s.io, scheduling.volcano.sh], resources: ["*"], verbs: [get, list, watch]}
 - {apiGroups: [scheduling.k8s.io], resources: [podgroups, compositepodgroups, workloads, priorityclasses], verbs: [get, list, watch]}

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <array>
 #include <set>
 
 #include "apiserver/auth/rbac.h"
@@ -16,6 +17,9 @@
 
 namespace muster::apiserver {
 namespace {
+
+/// It showed every Framework, environments included, to every service account.
+constexpr std::array<std::string_view, 1> kDroppedBindings = {"muster-framework-reader"};
 
 struct Pending {
   std::size_t left = 0;
@@ -83,6 +87,22 @@ Task<Result<void>> remove_outdated(Core& core,
               json::string_at(wanted, "roleRef", "name"),
               json::string_at(stored->object, "roleRef", "name"));
     const auto removed = co_await core.writer->remove(resource, ns, name, {});
+    if (!removed) co_return fail(removed.error());
+  }
+  co_return Result<void>();
+}
+
+/// What older releases bound and this one does not; the same annotation keeps it.
+Task<Result<void>> remove_dropped(Core& core) {
+  const ResourcePtr bindings =
+      core.resources.find_kind({kube::resources::kRoles.group, "v1", "ClusterRoleBinding"});
+  for (const std::string_view name : kDroppedBindings) {
+    const StoredPtr stored = core.find(*bindings, "", name);
+    if (!stored ||
+        kube::annotation(stored->object, kube::names::kubernetes::kAutoUpdate) == "false")
+      continue;
+    log::info("apiserver", "ClusterRoleBinding {} is no longer needed and removed", name);
+    const auto removed = co_await core.writer->remove(bindings, "", std::string(name), {});
     if (!removed) co_return fail(removed.error());
   }
   co_return Result<void>();
@@ -188,6 +208,8 @@ Task<Result<void>> bootstrap(Core& core) {
   }
   const auto cleared = co_await remove_outdated(core, objects);
   if (!cleared) co_return cleared;
+  const auto dropped = co_await remove_dropped(core);
+  if (!dropped) co_return dropped;
   const auto made = co_await ensure(core, std::move(objects));
   if (!made) co_return made;
   const auto noted = co_await note_definitions(core, given);

@@ -114,18 +114,12 @@ std::uint64_t Collection::sequence_after(Revision revision) const {
   return first_sequence_ + static_cast<std::uint64_t>(found - history_.begin());
 }
 
-Result<std::map<std::string, StoredPtr, std::less<>>> Collection::at(Revision revision) const {
+Result<std::map<std::string, StoredPtr, std::less<>>> Collection::undone(Revision revision) const {
   if (revision < floor_)
     return fail(Code::kExpired, "The resourceVersion for the provided list is too old.");
-  auto objects = objects_;
-  for (auto it = history_.rbegin(); it != history_.rend() && (*it)->revision > revision; ++it) {
-    const Change& change = **it;
-    if (change.before) {
-      objects[change.after->key] = change.before;
-    } else {
-      objects.erase(change.after->key);
-    }
-  }
+  std::map<std::string, StoredPtr, std::less<>> objects;
+  for (auto it = history_.rbegin(); it != history_.rend() && (*it)->revision > revision; ++it)
+    objects[(*it)->after->key] = (*it)->before;
   return objects;
 }
 

@@ -104,9 +104,10 @@ class Collection {
     return history_.empty() ? floor_ : history_.back()->revision;
   }
 
-  /// The objects as they were at `revision`, from `start` on; Expired when history does not reach
-  /// back.
-  Result<std::map<std::string, StoredPtr, std::less<>>> at(Revision revision) const;
+  /// What has changed since `revision`, as it was then (null: it was not there); Expired when
+  /// history does not reach back.
+  [[nodiscard]] Result<std::map<std::string, StoredPtr, std::less<>>> undone(
+      Revision revision) const;
 
   void subscribe(Subscription* subscription) { subscriptions_.push_back(subscription); }
   void unsubscribe(Subscription* subscription);

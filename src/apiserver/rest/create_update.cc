@@ -8,6 +8,8 @@
 #include "apiserver/rest/batch.h"
 #include "apiserver/rest/convert.h"
 #include "apiserver/rest/rest.h"
+#include "apiserver/rest/walk.h"
+#include "base/pace.h"
 #include "base/strings.h"
 #include "kube/kinds/validate.h"
 #include "kube/meta.h"
@@ -131,14 +133,12 @@ Task<Result<Reply>> delete_collection(Core& core, Call& call) {
   if (!selection) co_return fail(selection.error());
   const auto request = delete_request(call);
   if (!request) co_return fail(request.error());
-  std::vector<StoredPtr> chosen;
-  const std::string prefix = selection->ns.empty() ? "" : selection->ns + "/";
-  const Collection& collection = core.collection(*call.resource);
-  for (auto it = collection.objects().lower_bound(prefix);
-       it != collection.objects().end() && it->first.starts_with(prefix);
-       ++it) {
-    if (selection->matches(*call.resource, *it->second)) chosen.push_back(it->second);
-  }
+  const Objects unchanged;
+  Walk walk(core.collection(*call.resource).objects(),
+            unchanged,
+            key_prefix(*call.resource, selection->ns),
+            "");
+  auto chosen = co_await find_selected(core.env, *call.resource, walk, *selection, 0);
   for (const StoredPtr& stored : chosen) {
     const auto reviewed = co_await review_deletion(core, call, stored, request->dry_run);
     if (!reviewed) co_return fail(reviewed.error());
@@ -151,7 +151,9 @@ Task<Result<Reply>> delete_collection(Core& core, Call& call) {
       call.resource->api_version(),
       core.image.revision());
   bool first = true;
+  Pace pace(core.env);
   for (const StoredPtr& stored : removed.objects) {
+    if (pace.over()) co_await pace.rest();
     if (!stored) continue;
     if (!first) body += ',';
     first = false;

@@ -56,17 +56,9 @@ Reply value_reply(const Call& call, const Accepted& accepted, int status, json::
 /// One object in the negotiated form; Tables need `now`.
 Result<Reply> object_response(
     Core& core, const Call& call, const Accepted& accepted, int status, const StoredPtr& stored);
-/// The Table of some objects, as text.
-struct TableParts {
-  std::string resource_version, continue_token;
-  std::int64_t remaining = 0;
-};
-std::string table_text(Core& core,
-                       const Call& call,
-                       const Accepted& accepted,
-                       const std::vector<StoredPtr>& objects,
-                       const TableParts& parts,
-                       bool columns);
+/// The Table of one object, as text.
+std::string table_text(
+    Core& core, const Call& call, const Accepted& accepted, const Stored& stored, bool columns);
 
 /// The body of a create or update: decoded, checked against fieldValidation, unknown fields
 /// dropped, defaults filled in.

@@ -79,6 +79,11 @@ Attributes attributes_of(const Call& call) {
   attributes.resource = call.resource->info.plural;
   attributes.subresource = call.subresource;
   attributes.name = call.name;
+  // A list or watch of one object by its name needs the right to that one, as in Kubernetes.
+  if (call.name.empty() && (call.verb == "list" || call.verb == "watch")) {
+    const auto fields = kube::FieldSelector::parse(call.target.get("fieldSelector"));
+    if (fields) attributes.name = fields->required_name();
+  }
   attributes.ns =
       call.resource->info.plural == "namespaces" && call.ns.empty() ? call.name : call.ns;
   return attributes;
@@ -351,7 +356,7 @@ Task<void> Router::serve(Call& call, Sight sight, audit::Trail& writer) {
   }
   auto response = co_await perform(call, *accepted);
   if (response && sight == Sight::kSummary)
-    response = co_await summarized(core_, net::Response(std::move(*response)));
+    response = co_await summarized(core_, call, net::Response(std::move(*response)));
   // A refusal comes with the warnings of what was read before it.
   const bool refused = !response;
   if (refused && accepted->yaml)
@@ -419,7 +424,7 @@ Task<net::Response> Router::read_one(const Call& outer, const std::string& id, s
   } else {
     response = co_await dispatch(call, Accepted{});
     if (response && *sight == Sight::kSummary)
-      response = co_await summarized(core_, net::Response(std::move(*response)));
+      response = co_await summarized(core_, call, net::Response(std::move(*response)));
   }
   net::Response answer =
       response ? net::Response(std::move(*response)) : error_response(response.error());

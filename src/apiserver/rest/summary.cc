@@ -19,12 +19,15 @@ void clear_environment(json::Value& containers) {
   }
 }
 
+/// Which annotations are not to be seen.
+enum class Hidden : std::uint8_t { kApplied, kAnnotations };
+
 /// False if the value lies too deep to be looked at.
-bool clear(json::Value& value, int depth) {
+bool clear(json::Value& value, Hidden hidden, int depth) {
   if (depth > kDepthMax) return false;
   bool good = true;
   if (json::Array* array = value.if_array()) {
-    for (json::Value& item : *array) good = clear(item, depth + 1) && good;
+    for (json::Value& item : *array) good = clear(item, hidden, depth + 1) && good;
     return good;
   }
   if (!value.is_object()) return true;
@@ -33,16 +36,19 @@ bool clear(json::Value& value, int depth) {
     if (key == "containers" || key == "initContainers" || key == "ephemeralContainers")
       clear_environment(member.value());
     else
-      good = clear(member.value(), depth + 1) && good;
+      good = clear(member.value(), hidden, depth + 1) && good;
   }
-  json::remove(value, {"metadata", "annotations", kube::names::kubernetes::kLastApplied});
+  if (hidden == Hidden::kAnnotations)
+    json::remove(value, {"metadata", "annotations"});
+  else
+    json::remove(value, {"metadata", "annotations", kube::names::kubernetes::kLastApplied});
   return good;
 }
 
-Result<std::string> summary_of(const std::string& body) {
+Result<std::string> summary_of(const std::string& body, Hidden hidden) {
   auto value = json::parse(body);
   if (!value) return fail(Code::kNotAcceptable, "a summary is given as JSON alone");
-  if (!clear(*value, 0)) return fail(Code::kForbidden, "it lies too deep for a summary");
+  if (!clear(*value, hidden, 0)) return fail(Code::kForbidden, "it lies too deep for a summary");
   return json::dump(*value) + "\n";
 }
 
@@ -50,18 +56,18 @@ Result<std::string> summary_of(const std::string& body) {
 
 bool has_summary(const Call& call) {
   if (!call.subresource.empty() || (call.verb != "get" && call.verb != "list")) return false;
-  // A Framework says in its annotations what its environment is.
-  return makes_pods(*call.resource) &&
-         call.resource->info.group != kube::resources::kFrameworks.group;
+  return makes_pods(*call.resource);
 }
 
-Task<Result<Reply>> summarized(Core& core, net::Response response) {
+Task<Result<Reply>> summarized(Core& core, const Call& call, net::Response response) {
   if (response.body.empty()) co_return Reply(std::move(response));
+  const bool framework = call.resource->info.group == kube::resources::kFrameworks.group;
+  const Hidden hidden = framework ? Hidden::kAnnotations : Hidden::kApplied;
   Result<std::string> made = std::string();
   if (response.body.size() < kReadAheadFrom) {
-    made = summary_of(response.body);
+    made = summary_of(response.body, hidden);
   } else {
-    std::function<void()> work = [&] { made = summary_of(response.body); };
+    std::function<void()> work = [&] { made = summary_of(response.body, hidden); };
     co_await core.env.run_on_worker(std::move(work));
   }
   if (!made) co_return fail(made.error());

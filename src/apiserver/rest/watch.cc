@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "apiserver/rest/walk.h"
 #include "base/strings.h"
 #include "kube/apply/managed.h"
 #include "net/http/query.h"
@@ -98,14 +99,11 @@ Task<bool> Watch::begin() {
 Task<bool> Watch::send_initial() {
   const Revision snapshot = core_.image.revision();
   cursor_ = collection_.next_sequence();
-  std::vector<StoredPtr> objects;
-  const std::string prefix = selection_.ns.empty() ? "" : selection_.ns + "/";
-  for (auto it = collection_.objects().lower_bound(prefix);
-       it != collection_.objects().end() && it->first.starts_with(prefix);
-       ++it) {
-    if (selection_.matches(*call_.resource, *it->second)) objects.push_back(it->second);
-  }
   told_ = snapshot;
+  const Resource& resource = *call_.resource;
+  const Objects unchanged;
+  Walk walk(collection_.objects(), unchanged, key_prefix(resource, selection_.ns), "");
+  const auto objects = co_await find_selected(core_.env, resource, walk, selection_, 0);
   for (const StoredPtr& stored : objects) {
     add("ADDED", stored);
     if (added() >= kChunkBytes) {

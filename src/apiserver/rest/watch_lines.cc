@@ -156,12 +156,9 @@ class LineWatch final : public Watch, private Fanout::Target {
   std::string object_text(const Stored& stored) const {
     if (accepted_.form == Form::kObject) return *served_bytes(*call_.resource, stored);
     if (accepted_.form != Form::kTable) return partial_metadata(stored.object);
-    TableParts parts;
-    parts.resource_version = std::to_string(stored.revision);
     const bool columns = !columns_sent_;
     columns_sent_ = true;
-    return table_text(
-        core_, call_, accepted_, {std::make_shared<const Stored>(stored)}, parts, columns);
+    return table_text(core_, call_, accepted_, stored, columns);
   }
 
   std::string bookmark(Revision revision, bool initial_end) const {

@@ -33,6 +33,7 @@ json::Value secret_of(const Session& session) {
                      {"admin", session.user.admin},
                      {"openpai", session.user.openpai},
                      {"uid", session.user.uid},
+                     {"credential", session.user.credential},
                      {"from", session.from},
                      {"agent", session.agent},
                      {"began", session.began.seconds()},
@@ -70,6 +71,7 @@ std::unique_ptr<Session> session_of(const json::Value& secret) {
   session->user.admin = json::bool_at(*about, "admin");
   session->user.openpai = json::bool_at(*about, "openpai");
   session->user.uid = json::text_at(*about, "uid");
+  session->user.credential = json::text_at(*about, "credential");
   for (const json::Value& group : json::array_at(*about, "groups"))
     session->user.groups.push_back(json::text(group));
   for (const json::Value& vc : json::array_at(*about, "vcs"))
@@ -177,6 +179,10 @@ void Sessions::set_user(const std::string& id, User user) {
   if (session->user == user) return;
   session->user = std::move(user);
   save_soon(*session);
+}
+
+void Sessions::forget_credential(const std::string& id) {
+  if (Session* session = by_id(id)) session->user.credential.clear();
 }
 
 void Sessions::save_soon(Session& session) {

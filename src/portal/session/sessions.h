@@ -47,6 +47,8 @@ class Sessions {
   [[nodiscard]] std::vector<const Session*> of_user(const std::string& user) const;
   /// Rights that were looked up anew just now.
   void set_user(const std::string& id, User user);
+  /// The password is changed from here: the session goes on with the new one.
+  void forget_credential(const std::string& id);
 
   /// Told when a session ends, so that its sockets do.
   std::function<void(const std::string& id)> on_end;

@@ -13,6 +13,8 @@ struct User {
   bool admin = false;
   bool openpai = false;  // one of OpenPAI's users: sees every OpenPAI job
   std::string uid;       // of the account behind a token; empty: none is known
+  /// Says whether the password is still the one that they signed in with; empty: it is not known.
+  std::string credential;
 
   bool operator==(const User&) const = default;
 };
