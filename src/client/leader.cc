@@ -21,6 +21,7 @@ struct State {
   bool running = false;
   bool stopping = false;
   bool leading = false;
+  bool lost = false;  // it led, and does not any more: it is not to lead again
   std::string holder;
   // The lease as last seen, and when by our clock it last changed.
   std::string seen_version;
@@ -52,6 +53,7 @@ std::string make_identity() {
 void set_leading(State& state, bool leading) {
   if (state.leading == leading) return;
   state.leading = leading;
+  state.lost = state.lost || !leading;
   log::info("client",
             "{} lease={}/{} identity={}",
             leading ? "leading" : "not leading any more",
@@ -143,7 +145,7 @@ Task<void> release(State& state) {
 }
 
 Task<void> run(std::shared_ptr<State> state) {
-  while (!state->stopping) {
+  while (!state->stopping && !state->lost) {
     // A renewal that hangs must not keep us leading: the guard steps down in time whatever the
     // request does.
     std::unique_ptr<Timer> guard;
@@ -157,7 +159,7 @@ Task<void> run(std::shared_ptr<State> state) {
     const auto begun = state->env.monotonic();
     const bool held = co_await try_once(*state);
     guard.reset();
-    if (state->stopping) break;
+    if (state->stopping || state->lost) break;
     const auto now = state->env.monotonic();
     if (held && now - begun < state->options.renew_deadline) {
       state->renewed_at = begun;
@@ -166,9 +168,9 @@ Task<void> run(std::shared_ptr<State> state) {
                                   now - state->renewed_at >= state->options.renew_deadline)) {
       set_leading(*state, false);
     }
-    co_await state->wake->wait(state->options.retry);
+    if (!state->lost) co_await state->wake->wait(state->options.retry);
   }
-  const bool led = state->leading;
+  const bool led = state->leading || state->lost;
   set_leading(*state, false);
   if (led) co_await release(*state);
   state->running = false;
@@ -196,7 +198,10 @@ class LeaseElector final : public LeaderElector {
     state->wake->notify();
     while (state->running) co_await state->wake->wait(std::chrono::seconds(1));
   }
-  [[nodiscard]] bool leading() const override { return state_->leading; }
+  [[nodiscard]] bool leading() const override {
+    return state_->leading &&
+           state_->env.monotonic() - state_->renewed_at < state_->options.renew_deadline;
+  }
   [[nodiscard]] std::string holder() const override { return state_->holder; }
   [[nodiscard]] Duration out_of_touch() const override {
     const Duration silent = state_->env.monotonic() - state_->answered_at;

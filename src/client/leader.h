@@ -2,7 +2,8 @@
 /// `kubectl get lease` reads as usual and another program may take over.
 ///
 /// The holder renews every `retry`; one that has not managed to for `renew_deadline` stops leading
-/// by itself, before others may take over after `lease`. Other holders' clocks are never trusted: a
+/// by itself, before others may take over after `lease`, and does not lead again: what it knows is old
+/// by then. Other holders' clocks are never trusted: a
 /// lease counts as expired when it has not changed for its duration by our own clock.
 #pragma once
 
@@ -31,6 +32,8 @@ class LeaderElector {
   virtual void start() = 0;
   /// Gives the lease back when it is held.
   virtual Task<void> stop() = 0;
+  /// By the clock: a process that was stopped past the deadline does not lead, even before it hears
+  /// of anything else.
   [[nodiscard]] virtual bool leading() const = 0;
   /// Who holds the lease as far as we know; empty: nobody.
   [[nodiscard]] virtual std::string holder() const = 0;

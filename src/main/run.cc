@@ -109,9 +109,7 @@ class Operator {
   Operator(net::Loop& loop, const RunOptions& options) : loop_(loop), options_(options) {}
 
   Result<void> prepare() {
-    client::KubeconfigOptions where;
-    where.path = options_.kubeconfig;
-    where.context = options_.context;
+    client::KubeconfigOptions where = cluster();
     if (const auto found = client::resolve_connection(where); found) connection_ = *found;
     auto connected = client::connect(loop_, std::move(where));
     if (!connected) return fail(connected.error());
@@ -227,6 +225,18 @@ class Operator {
     return !scheduler_ || scheduler_->ready();
   }
   void stands_by_with(const client::LeaderElector& elector) { elector_ = &elector; }
+  /// From when on nothing more is decided here, by the clock and not only by what was heard: a
+  /// process that was stopped for a while hears of it too late.
+  void leads_while(std::function<bool()> leads) { service_.scheduling.leads = std::move(leads); }
+  /// Whether the files say another authority or certificate than the one in use: a fresh start reads
+  /// them. A program that makes credentials is not run for this.
+  [[nodiscard]] bool credentials_renewed() const {
+    if (!connection_.client.token_command.argv.empty()) return false;
+    const auto now = client::resolve_connection(cluster());
+    return now && (now->http.ca_pem != connection_.http.ca_pem ||
+                   now->http.certificate_pem != connection_.http.certificate_pem ||
+                   now->http.key_pem != connection_.http.key_pem);
+  }
 
   /// What it waits for if it is not.
   [[nodiscard]] std::string not_ready_because() const {
@@ -248,6 +258,12 @@ class Operator {
   }
 
  private:
+  [[nodiscard]] client::KubeconfigOptions cluster() const {
+    client::KubeconfigOptions where;
+    where.path = options_.kubeconfig;
+    where.context = options_.context;
+    return where;
+  }
   [[nodiscard]] bool without(std::string_view part) const {
     return std::find(options_.left_out.begin(), options_.left_out.end(), part) !=
            options_.left_out.end();
@@ -267,8 +283,8 @@ class Operator {
   std::unique_ptr<pai::Service> pai_;
 };
 
-/// A standby that cannot reach the API server for so long ends: started anew it reads kubeconfig,
-/// token and certificates afresh, which may have been renewed.
+/// A standby that cannot reach the API server ends when its kubeconfig or certificates have been
+/// renewed, and after so long in any case: started anew it reads all of them afresh.
 constexpr Duration kOutOfTouchMost = std::chrono::minutes(2);
 constexpr Duration kTouchLook = std::chrono::seconds(10);
 
@@ -349,6 +365,7 @@ Task<int> operate(net::Loop& loop, const RunOptions& options, Signal& stop) {
       lost = true;
       stop.notify();
     };
+    worker.leads_while([&elector] { return elector->leading(); });
     elector = client::make_leader_elector(loop, worker.client(), std::move(election));
     elector->start();
     worker.stands_by_with(*elector);
@@ -364,7 +381,9 @@ Task<int> operate(net::Loop& loop, const RunOptions& options, Signal& stop) {
   bool stale = false;
   std::unique_ptr<Timer> looking;
   std::function<void()> look = [&] {
-    stale = elector && !worker.working() && elector->out_of_touch() > kOutOfTouchMost;
+    const Duration silent =
+        elector && !worker.working() ? elector->out_of_touch() : Duration::zero();
+    stale = silent > kOutOfTouchMost || (silent > Duration::zero() && worker.credentials_renewed());
     if (stale) return stop.notify();
     looking = loop.after(kTouchLook, look);
   };

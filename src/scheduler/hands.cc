@@ -21,9 +21,19 @@ constexpr Duration kBackoffFirst = std::chrono::milliseconds(100);
 constexpr Duration kBackoffMax = std::chrono::seconds(30);
 /// So many failed bindings of a pod in a row are told.
 constexpr int kToldFailures = 3;
+/// So many errors of the server's own in a row are taken for a refusal: one that fails each time has
+/// not bound the pod.
+constexpr int kInternalMax = 3;
 
 Duration backoff(int failures) {
   return std::min<Duration>(kBackoffMax, kBackoffFirst * (1 << std::min(failures - 1, 10)));
+}
+
+/// Whether the server may have done what it did not say that it has: a connection that broke, a time
+/// that ran out and an error of its own (a sync that failed) leave that open.
+bool leaves_open(const Error& error) {
+  return error.code == Code::kUnavailable || error.code == Code::kTimeout ||
+         error.code == Code::kInternal;
 }
 
 /// Whether the pod changed by its binding alone: it has `node` now, and the devices that were
@@ -129,6 +139,8 @@ Task<void> Hands::bind_with_volumes(std::shared_ptr<Order> order,
 }
 
 void Hands::post(std::shared_ptr<Order> order, std::function<void()> ended) {
+  // What is left open is for whoever leads now.
+  if (!leads() || !stands(order->bind)) return ended();
   auto [ns, name] = split_key(order->bind.pod);
   client::Post post{resources::kPods, std::move(ns), std::move(name), "binding", {}, ""};
   if (order->annotations.empty() && context_.client.sends_text()) {
@@ -141,9 +153,54 @@ void Hands::post(std::shared_ptr<Order> order, std::function<void()> ended) {
   context_.client.submit(
       std::move(post),
       [this, order = std::move(order), ended = std::move(ended)](const Result<void>& done) {
-        bind_ended(*order, done);
+        if (done || (order->doubts == 0 && !leaves_open(done.error())))
+          bind_ended(*order, done);
+        else
+          context_.env.spawn(post_ended(order, done));
         ended();
       });
+}
+
+/// The same binding is posted until the server says what became of it: that it is done, now or
+/// before, or that it is not. Meanwhile the pod keeps its place, or somebody else would get GPUs
+/// that it turns out to hold.
+Task<void> Hands::post_ended(std::shared_ptr<Order> order, Result<void> done) {
+  if (stopped_ || !stands(order->bind)) {
+    bind_ended(*order, done);
+    co_return;
+  }
+  const bool vain = done.error().code == Code::kInternal && order->doubts >= kInternalMax;
+  if (leaves_open(done.error()) && !vain) {
+    post_again(std::move(order), done.error());
+    co_return;
+  }
+  // Refused, perhaps because it was done before.
+  auto [ns, name] = split_key(order->bind.pod);
+  const auto pod = co_await context_.client.get(resources::kPods, ns, name);
+  if (!pod && leaves_open(pod.error())) {
+    post_again(std::move(order), pod.error());
+    co_return;
+  }
+  const bool bound = pod && kube::uid_of(*pod) == order->bind.uid &&
+                     json::string_at(*pod, "spec", "nodeName") == order->bind.node;
+  bind_ended(*order, bound ? Result<void>() : done);
+}
+
+void Hands::post_again(std::shared_ptr<Order> order, const Error& error) {
+  const engine::Bind& bind = order->bind;
+  if (stopped_ || !stands(bind)) return;
+  ++options_.counters->bind_failures;
+  log::warn("scheduler",
+            "bind in doubt, posted again pod={} node={} reason={}",
+            bind.pod,
+            bind.node,
+            error.message);
+  doubted_[bind.pod] = context_.env.after(backoff(++order->doubts), [this, order] {
+    const auto again = order;
+    doubted_.erase(again->bind.pod);
+    context_.quick.add_call(
+        [this, again](std::function<void()> ended) { post(again, std::move(ended)); });
+  });
 }
 
 void Hands::bind_ended(const Order& order, const Result<void>& done) {
@@ -199,6 +256,7 @@ bool Hands::stands(const engine::Bind& bind) const {
 
 void Hands::stop() {
   stopped_ = true;
+  doubted_.clear();
   if (options_.volumes != nullptr) options_.volumes->look_again();
 }
 
@@ -210,6 +268,7 @@ void Hands::evict(const engine::Evict& evict) {
 }
 
 Task<void> Hands::do_evict(engine::Evict evict) {
+  if (!leads()) co_return;
   auto [ns, name] = split_key(evict.pod);
   const ObjectPtr pod = context_.pods.find(evict.pod);
   if (pod && kube::uid_of(*pod) == evict.uid) {
@@ -274,17 +333,20 @@ bool Hands::came_back(const std::string& pod, const json::Value& before, const j
     return false;
   assumed_.erase(found);
   bind_failures_.erase(pod);
+  doubted_.erase(pod);
   return true;
 }
 
 void Hands::seen_bound(const std::string& pod) {
   if (assumed_.erase(pod) > 0) bind_failures_.erase(pod);
+  doubted_.erase(pod);
 }
 
 void Hands::gone(const std::string& pod) {
   assumed_.erase(pod);
   evicting_.erase(pod);
   bind_failures_.erase(pod);
+  doubted_.erase(pod);
   evict_failures_.erase(pod);
   held_.erase(pod);
   spared_.erase(pod);

@@ -33,6 +33,7 @@ class Hands {
     std::string scheduler;       // as victims' conditions name it
     Volumes* volumes = nullptr;  // null: they are not looked at
     Counters* counters = nullptr;
+    std::function<bool()> leads;  // as in the scheduler's options
     Answers answers;
   };
   Hands(const Context& context, Options options)
@@ -43,6 +44,8 @@ class Hands {
   void evict(const engine::Evict& evict);
   void nominate(const engine::Nominate& nominate);
 
+  /// Whether the server has left open what became of a binding.
+  [[nodiscard]] bool in_doubt() const { return !doubted_.empty(); }
   /// Bound by us, whether or not the watch has shown it.
   [[nodiscard]] bool binds(const std::string& pod) const { return assumed_.contains(pod); }
   /// Whether the pod's change is our own binding coming back and nothing else. It is settled then.
@@ -67,15 +70,20 @@ class Hands {
     engine::Bind bind;
     json::Object annotations;
     Duration since;
+    int doubts = 0;  // answers that left open whether the pod is bound
   };
   Task<void> bind_with_volumes(std::shared_ptr<Order> order,
                                client::ObjectPtr pod,
                                std::function<void()> ended);
   void post(std::shared_ptr<Order> order, std::function<void()> ended);
+  Task<void> post_ended(std::shared_ptr<Order> order, Result<void> done);
+  /// Posts it once more, later: an answer that tells is wanted.
+  void post_again(std::shared_ptr<Order> order, const Error& error);
   void bind_ended(const Order& order, const Result<void>& done);
   /// Whether this very pod, and not another one of its name, still stands where the order puts it.
   [[nodiscard]] bool stands(const engine::Bind& bind) const;
   Task<void> do_evict(engine::Evict evict);
+  [[nodiscard]] bool leads() const { return !options_.leads || options_.leads(); }
 
   Context context_;
   Options options_;
@@ -87,9 +95,11 @@ class Hands {
     std::string node;
     std::vector<std::int32_t> devices;
   };
-  /// An entry lives until the watch shows the binding or the binding failed.
+  /// An entry lives until the watch shows the binding or the binding failed. One that is in doubt
+  /// keeps its place: what may be taken is not free.
   std::map<std::string, Assumed> assumed_;
-  std::map<std::string, std::string> evicting_;  // pod -> uid
+  std::map<std::string, std::unique_ptr<Timer>> doubted_;  // to be posted again
+  std::map<std::string, std::string> evicting_;            // pod -> uid
   std::map<std::string, int> bind_failures_, evict_failures_;
   struct Held {
     std::unique_ptr<Timer> timer;

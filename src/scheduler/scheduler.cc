@@ -62,6 +62,7 @@ class SchedulerImpl final : public Scheduler {
                {.scheduler = options_.name,
                 .volumes = volumes_.get(),
                 .counters = &counters_,
+                .leads = options_.leads,
                 .answers = answers()}),
         waits_(context_,
                {.groups = groups_,
@@ -167,8 +168,9 @@ class SchedulerImpl final : public Scheduler {
   }
   [[nodiscard]] bool binding() const override { return !quick_.idle(); }
   [[nodiscard]] bool idle() const override {
-    return started_ && !gather_ && quick_.idle() && hands_.awaiting_volumes().inside() == 0 &&
-           slow_.idle() && waits_.idle() && groups_.idle();
+    return started_ && !gather_ && quick_.idle() && !hands_.in_doubt() &&
+           hands_.awaiting_volumes().inside() == 0 && slow_.idle() && waits_.idle() &&
+           groups_.idle();
   }
 
  private:
@@ -318,6 +320,7 @@ class SchedulerImpl final : public Scheduler {
   }
 
   void decide() {
+    if (options_.leads && !options_.leads()) return;
     const Duration begun = env_.monotonic();
     const engine::Plan plan = engine_.decide(env_.now());
     counters_.decide.add(env_.monotonic() - begun);

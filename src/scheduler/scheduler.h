@@ -45,6 +45,9 @@ struct Options {
   std::function<void(const engine::Wait& wait, const std::string& pod, const std::string& message)>
       on_wait;
   std::function<void(const engine::Evict& evict)> on_evict;
+  /// False: another replica may decide by now, so nothing is decided, bound or evicted here. Null: there
+  /// is no other.
+  std::function<bool()> leads;
 };
 
 class Scheduler {

@@ -141,6 +141,8 @@ void forget_until(const std::shared_ptr<Core>& core, Revision revision) {
 void note_failure(const std::shared_ptr<Core>& core, const Error& error) {
   if (core->failure) return;
   core->failure = error;
+  // What was being written may be there after a restart, so nobody may take this for a refusal.
+  core->failure->code = Code::kUnavailable;
   log::error(
       "store", "write failed, the store refuses all further writes error=\"{}\"", error.message);
   tell_trouble(core,
@@ -217,7 +219,7 @@ void commit_or_refuse(const std::shared_ptr<Core>& core, std::vector<Write>& wri
   if (done) return;
   if (is_full_disk(done.error())) return refuse_for_room(*core, writes, true);
   note_failure(core, done.error());
-  refuse(writes, done.error(), true);
+  refuse(writes, *core->failure, true);
 }
 
 /// Tidying that found no room is tried again when the disk is looked at.

@@ -224,7 +224,7 @@ TEST_F(StoreTest, AfterAFullDiskEveryWriteFailsUntilReopened) {
       result = put("/big", std::string(20'000, 'x'));
     }
     ASSERT_FALSE(result);
-    EXPECT_EQ(result.error().code, Code::kInternal);
+    EXPECT_EQ(result.error().code, Code::kUnavailable);
     EXPECT_EQ(store_->revision(), kept);
   }
   EXPECT_FALSE(put("/c", "3"))

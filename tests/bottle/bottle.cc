@@ -4,8 +4,7 @@
 ///   bottle [--cpu SECONDS] [--seed S] [--steps N]   seed after seed, for so long (default 60, 1, 120);
 ///                                                   --hours H for as long as that
 ///   bottle --replay S [--steps N]                   one seed, told as it happens
-///   --open                                          also faults whose findings are open: deleted
-///                                                   nodes, failed syncs
+///   bottle --found FILE                             the seeds of FILE, by which something was found
 ///   bottle --break                                  does what each check forbids; each must say so
 ///
 /// Each seed runs in a child of its own. A seed that fails is run again, must fail the same way,
@@ -18,6 +17,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -213,6 +213,22 @@ int run_seeds(RunOptions options, double cpu_max) {
   return 0;
 }
 
+/// Lines of a seed, a number of steps and what was found by it; lines that begin with # say nothing.
+int run_found(const char* file) {
+  std::ifstream in(file);
+  int passed = 0, failed = 0;
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    RunOptions options;
+    if (line.starts_with('#') || !(words >> options.seed >> options.steps)) continue;
+    const Report report = run_apart(options);
+    if (!report.check.empty()) fmt::print("{}\n  {}: {}\n", line, report.check, report.what);
+    ++(report.check.empty() ? passed : failed);
+  }
+  fmt::print("{} passed, {} failed, 0 skipped\n", passed, failed);
+  return failed == 0 && passed > 0 ? 0 : 1;
+}
+
 int run_broken() {
   int failed = 0;
   for (const std::string& check : breakable()) {
@@ -245,7 +261,7 @@ int main(int argc, char** argv) {
     if (words[i] == "--break") return run_broken();
     if (words[i] == "--cpu") cpu = std::strtod(value(), nullptr);
     if (words[i] == "--hours") cpu = 3600 * std::strtod(value(), nullptr);
-    if (words[i] == "--open") options.open = true;
+    if (words[i] == "--found") return run_found(value());
     if (words[i] == "--steps") options.steps = std::atoi(value());
     if (words[i] == "--seed") options.seed = std::strtoull(value(), nullptr, 10);
     if (words[i] == "--replay") {

@@ -38,6 +38,15 @@ const client::Resource* const kKinds[] = {&r::kPods,
                                           &r::kVolcanoJobs,
                                           &r::kMPIJobsV2Beta1};
 
+/// Kubeflow's jobs leave their pods as they are when they end, those that wait as well.
+bool of_ended(const json::Value& pod, const std::map<std::string, json::Value>& objects) {
+  for (const json::Value& owner : json::array_at(pod, "metadata", "ownerReferences")) {
+    const auto found = objects.find(json::text_at(owner, "uid"));
+    if (found != objects.end() && !end_of(found->second).empty()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string end_of(const json::Value& job) {
@@ -84,6 +93,17 @@ Task<void> Checks::follow(SimEnv& env, ServerPart& server) {
   if (version < highest_)
     fail("revisions", fmt::format("revision {} after {} had been seen", version, highest_));
   env.spawn(watch_pods(*server.direct));
+  env.spawn(watch_leases(*server.direct));
+}
+
+Task<void> Checks::watch_leases(client::Client& direct) {
+  client::WatchOptions options;
+  options.initial_events = true;
+  const auto each = [this](const client::WatchEvent& event) {
+    renewals_ += event.type == "MODIFIED" ? 1 : 0;
+    return true;
+  };
+  (void)co_await direct.watch(r::kLeases, options, each);
 }
 
 Task<void> Checks::watch_pods(client::Client& direct) {
@@ -152,6 +172,22 @@ void Checks::minute(store::Revision revision, std::size_t jobs) {
          fmt::format("{} writes in a minute with {} jobs; {} are enough", written, jobs, most));
 }
 
+Task<void> Checks::not_quiet(client::Client& client, std::uint64_t writes) {
+  std::pair<std::int64_t, std::string> last;
+  std::vector<const client::Resource*> all(std::begin(kKinds), std::end(kKinds));
+  all.insert(all.end(), {&r::kEvents, &r::kNodes, &r::kQueues, &r::kLeases, &r::kEndpointSlices});
+  for (const client::Resource* kind : all) {
+    const auto listed = co_await client.list(*kind, {});
+    if (!listed) continue;
+    for (const json::Value& each : listed->items) {
+      const std::int64_t version = parse_int(kube::resource_version_of(each)).value_or(0);
+      if (version > last.first && kind != &r::kLeases)
+        last = {version, kind->kind + " " + json::dump(each)};
+    }
+  }
+  fail("quiet", fmt::format("{} writes in ten minutes; the last is {}", writes, last.second));
+}
+
 Task<void> Checks::at_rest(client::Client& client) {
   Objects objects;
   for (const client::Resource* kind : kKinds) {
@@ -171,7 +207,7 @@ Task<void> Checks::at_rest(client::Client& client) {
 void Checks::check_ends(const Objects& objects) {
   for (const auto& [uid, object] : objects) {
     const std::string_view kind = json::string_at(object, "kind");
-    const bool job = kind.ends_with("Job") || kind == "Pod";
+    const bool job = kind.ends_with("Job") || (kind == "Pod" && !of_ended(object, objects));
     if (job && end_of(object).empty())
       fail("every job ends",
            fmt::format("{} {} has not ended: {}",

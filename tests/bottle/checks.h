@@ -43,10 +43,14 @@ class Checks {
 
   /// Every virtual minute.
   void minute(store::Revision revision, std::size_t jobs);
+  /// What goes on although nothing should: the object that was written last.
+  Task<void> not_quiet(client::Client& client, std::uint64_t writes);
   /// Nothing goes on any more, and nothing has been broken for a long time.
   Task<void> at_rest(client::Client& client);
 
   [[nodiscard]] std::uint64_t seen() const { return seen_; }
+  /// Renewals of leases: the only writes of a cluster at rest.
+  [[nodiscard]] std::uint64_t renewals() const { return renewals_; }
 
  private:
   struct Pod {
@@ -56,6 +60,7 @@ class Checks {
   };
   using Objects = std::map<std::string, json::Value>;  // by uid
   Task<void> watch_pods(client::Client& direct);
+  Task<void> watch_leases(client::Client& direct);
   void see_pod(const json::Value& pod, bool gone);
   void check_owners(const Objects& objects);
   void check_gangs(const Objects& objects);
@@ -65,6 +70,7 @@ class Checks {
   const int gpus_;
   std::optional<Violation> violation_;
   std::uint64_t seen_ = 0;
+  std::uint64_t renewals_ = 0;
   std::map<std::string, Pod> pods_;                // by uid, those that are there
   std::map<std::string, std::string> bound_;       // uid -> node, for ever
   std::map<std::string, int> used_;                // node -> GPUs

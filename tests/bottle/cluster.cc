@@ -30,7 +30,8 @@ json::Value make_node(int number, int gpus) {
 }
 
 std::string_view name_of(Part part) {
-  constexpr std::string_view kNames[] = {"API server", "scheduler and controllers", "agent"};
+  constexpr std::string_view kNames[] = {
+      "API server", "scheduler and controllers", "agent", "the other scheduler"};
   return kNames[static_cast<std::size_t>(part)];
 }
 
@@ -57,8 +58,12 @@ void Cluster::start() {
     return;
   }
   for (const Part part : kParts) {
-    if (runs(part)) continue;
+    if (runs(part) || (part == Part::kStandby && !options_.elected)) continue;
     Process* made = begin(part);
+    if (options_.elected && (part == Part::kWork || part == Part::kStandby)) {
+      stand_by(*made);
+      continue;
+    }
     made->env.spawn(part == Part::kServer ? run_server(*made)
                     : part == Part::kWork ? run_work(*made)
                                           : run_agent(*made));
@@ -78,7 +83,7 @@ void Cluster::crash(Part part, bool power) {
 }
 
 void Cluster::give_up(Process& process, const std::string& why) {
-  options_.tell("a part did not start: " + why);
+  options_.tell("a part ends: " + why);
   for (const Part part : kParts) {
     if (parts_[index(part)] == &process) {
       crash(part, false);
@@ -120,11 +125,12 @@ Task<void> Cluster::make_nodes(client::Client& client) {
 
 Task<void> Cluster::run_work(Process& process) {
   WorkPart& part = process.work;
-  part.watching = client_for(process, "system:muster");
+  if (!part.watching) part.watching = client_for(process, "system:muster");
   part.informers = std::make_unique<client::Informers>(process.env, *part.watching);
   scheduler::ServiceOptions scheduling;
   scheduling.scheduling.name = "default-scheduler";
   scheduling.keep_cells = true;
+  if (part.elector) scheduling.scheduling.leads = [&part] { return part.elector->leading(); };
   part.scheduling = client_for(process, "system:muster-scheduler");
   part.scheduler = std::make_unique<scheduler::Service>(
       process.env, *part.scheduling, *part.informers, std::move(scheduling));
@@ -140,6 +146,25 @@ Task<void> Cluster::run_work(Process& process) {
   part.controllers = std::make_unique<controllers::Controllers>(
       process.env, *part.controlling, *part.informers, std::move(options));
   co_await part.controllers->start();
+}
+
+void Cluster::stand_by(Process& process) {
+  WorkPart& part = process.work;
+  part.watching = client_for(process, "system:muster");
+  client::LeaderOptions election;
+  election.identity = fmt::format("replica-{}", ++replicas_);
+  election.on_started = [this, &process, name = election.identity] {
+    options_.tell(name + " leads");
+    process.env.spawn(run_work(process));
+  };
+  election.on_stopped = [this, &process, name = election.identity] {
+    options_.tell(name + " has lost its lease");
+    // Before it is gone it does what it can, as a program that is being ended does.
+    const auto lingers = Duration(static_cast<std::int64_t>(world_.random().below(2'000'000)));
+    process.env.later(lingers, [this, &process] { give_up(process, "the lease was lost"); });
+  };
+  part.elector = client::make_leader_elector(process.env, *part.watching, std::move(election));
+  part.elector->start();
 }
 
 Task<void> Cluster::run_agent(Process& process) {

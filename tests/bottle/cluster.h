@@ -1,7 +1,7 @@
 /// A cluster in the bottle: the objects of `muster up`, wired as src/main/cluster.cc wires them, in
 /// one simulated process, or apart: the API server with its store, scheduler and controllers as
 /// `muster run` has them, and the agent of hollow nodes, each in a process of its own that dies
-/// alone.
+/// alone. Apart, there may be two `muster run` that elect a leader.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,7 @@
 
 #include "agent/hollow/hollow_pods.h"
 #include "client/informer.h"
+#include "client/leader.h"
 #include "controllers/controllers.h"
 #include "disk.h"
 #include "link.h"
@@ -20,8 +21,8 @@
 
 namespace muster::bottle {
 
-enum class Part { kServer, kWork, kAgent };
-inline constexpr Part kParts[] = {Part::kServer, Part::kWork, Part::kAgent};
+enum class Part { kServer, kWork, kAgent, kStandby };
+inline constexpr Part kParts[] = {Part::kServer, Part::kWork, Part::kAgent, Part::kStandby};
 std::string_view name_of(Part part);
 
 /// The API server on its store.
@@ -37,6 +38,7 @@ struct WorkPart {
   std::unique_ptr<client::Informers> informers;
   std::unique_ptr<scheduler::Service> scheduler;
   std::unique_ptr<controllers::Controllers> controllers;
+  std::unique_ptr<client::LeaderElector> elector;  // null: it is the only one
 };
 
 /// What follows hollow pods.
@@ -51,6 +53,7 @@ json::Value make_node(int number, int gpus);
 
 struct ClusterOptions {
   bool apart = false;
+  bool elected = false;  // apart: two that elect a leader
   int nodes = 3;
   int gpus = 4;
   /// In the server's process, each time it has started.
@@ -69,6 +72,10 @@ class Cluster {
   /// The wall clock of a part's process is off by so much from now on.
   void set_clock(Part part, Duration offset) {
     if (runs(part)) parts_[index(part)]->env.set_clock(offset);
+  }
+  /// The part's process does nothing for so long, and then all that it would have done.
+  void stop_for(Part part, Duration span) {
+    if (runs(part)) parts_[index(part)]->env.stop_for(span);
   }
   [[nodiscard]] bool runs(Part part) const { return parts_[index(part)] != nullptr; }
   [[nodiscard]] bool serves() const { return place_.server() != nullptr; }
@@ -90,6 +97,8 @@ class Cluster {
   std::unique_ptr<client::Client> client_for(Process& process, const std::string& user);
   Task<void> run_server(Process& process);
   Task<void> run_work(Process& process);
+  /// Waits for the lease first, and ends when it is lost.
+  void stand_by(Process& process);
   Task<void> run_agent(Process& process);
   Task<void> run_all(Process& process);
   Task<void> make_nodes(client::Client& client);
@@ -100,7 +109,8 @@ class Cluster {
   Disk& disk_;
   ClusterOptions options_;
   Place place_;
-  Process* parts_[3] = {};
+  int replicas_ = 0;
+  Process* parts_[std::size(kParts)] = {};
 };
 
 }  // namespace muster::bottle

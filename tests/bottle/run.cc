@@ -25,6 +25,7 @@ class Run {
     if (options_.broken == "durable") disk_.break_syncs();
     cluster_.start();
     pass(std::chrono::seconds(10));
+    users_.prepare();
     begin_to_break();
     for (int i = 0; i < options_.steps && !checks_.violation(); ++i) {
       if (i == options_.steps / 2 && options_.broken == "bound once") checks_.forget_bindings();
@@ -49,7 +50,10 @@ class Run {
 
   ClusterOptions cluster_options() {
     ClusterOptions made;
-    made.apart = Random(options_.seed ^ 0xabcdef).chance(60);
+    Random shape(options_.seed ^ 0xabcdef);
+    made.apart = shape.chance(60);
+    made.elected = made.apart && shape.chance(50);
+    elected_ = made.elected;
     made.gpus = kGpus;
     made.on_served = [this](SimEnv& env, ServerPart& server) {
       tell("API server: serves");
@@ -82,7 +86,8 @@ class Run {
 
   void minute() {
     next_minute_ = world_.now() + std::chrono::minutes(1);
-    if (cluster_.serves()) checks_.minute(cluster_.server()->store->revision(), users_.jobs());
+    const std::size_t jobs = users_.take_jobs();
+    if (cluster_.serves()) checks_.minute(cluster_.server()->store->revision(), jobs);
   }
 
   void step() {
@@ -96,7 +101,7 @@ class Run {
   void meddle(Random& random) {
     const std::uint64_t what = random.below(1000);
     if (what < 60) {
-      const Part part = kParts[random.below(3)];
+      const Part part = any_part(random);
       const bool power = random.chance(50);
       if (cluster_.runs(part)) {
         ++outcome_.faults[power ? "power lost" : "process killed"];
@@ -109,7 +114,6 @@ class Run {
       tell(full_ ? "disk: full" : "disk: has room");
       disk_.set_full(full_);
     } else if (what < 95) {
-      if (!options_.open) return;
       tell("disk: the next sync fails");
       disk_.fail_next_sync();
     } else if (what < 130 && cluster_.serves()) {
@@ -133,15 +137,24 @@ class Run {
                        faults.cut));
     } else if (what < 220) {
       ++outcome_.faults["nodes changed"];
-      users_.change_node(static_cast<int>(random.below(3)), options_.open);
+      users_.change_node(static_cast<int>(random.below(3)));
     } else if (what < 235) {
-      const Part part = kParts[random.below(3)];
+      const Part part = any_part(random);
       const auto offset = std::chrono::seconds(random.below(1200)) - std::chrono::minutes(10);
       ++outcome_.faults["clocks jumped"];
       tell(fmt::format("{}: its clock is off by {} s", name_of(part), offset.count()));
       cluster_.set_clock(part, offset);
+    } else if (what < 255) {
+      const Part part = any_part(random);
+      const auto span = std::chrono::seconds(1 + random.below(random.chance(30) ? 90 : 8));
+      if (!cluster_.runs(part)) return;
+      ++outcome_.faults["processes stopped for a while"];
+      tell(fmt::format("{}: is stopped for {} s", name_of(part), span.count()));
+      cluster_.stop_for(part, span);
     }
   }
+
+  Part any_part(Random& random) const { return kParts[random.below(elected_ ? 4 : 3)]; }
 
   /// A store that has failed for good is what a supervisor restarts.
   void start_what_is_down() {
@@ -169,29 +182,36 @@ class Run {
   }
 
   void come_to_rest() {
-    store::Revision before = 0;
+    store::Revision before = 0, last = 0;
     for (int i = 0; i < kRestsMax && !checks_.violation(); ++i) {
+      last = before;
       pass(kRest);
-      const store::Revision now = cluster_.server()->store->revision();
-      if (std::exchange(before, now) == now) {
+      const store::Revision now = written();
+      // A renewal may be stored and not yet seen.
+      if (std::exchange(before, now) + (elected_ ? 2 : 0) >= now) {
         look_at_rest();
         return;
       }
     }
-    checks_.fail("quiet",
-                 fmt::format("something is still written {} minutes after the last thing happened",
-                             kRestsMax * 10));
+    const store::Revision writes = written() - last;
+    look_around([&] { return checks_.not_quiet(*cluster_.server()->direct, writes); });
   }
+
+  store::Revision written() { return cluster_.server()->store->revision() - checks_.renewals(); }
 
   void look_at_rest() {
     tell("all is at rest");
+    look_around([this] { return checks_.at_rest(*cluster_.server()->direct); });
+  }
+
+  void look_around(const std::function<Task<void>()>& at) {
     bool done = false;
-    const auto look = [](Run& run, bool& finished) -> Task<void> {
-      co_await run.checks_.at_rest(*run.cluster_.server()->direct);
+    const auto look = [](const std::function<Task<void>()>& what, bool& finished) -> Task<void> {
+      co_await what();
       finished = true;
     };
     SimEnv env(world_);
-    env.spawn(look(*this, done));
+    env.spawn(look(at, done));
     world_.run_until(world_.now() + std::chrono::minutes(1), [&] { return done; });
     if (!done) checks_.fail("readable", "lists do not end");
   }
@@ -219,7 +239,12 @@ class Run {
              {"disk writes lost", disk.lost},
              {"disk writes torn", disk.torn},
              {"disk writes refused", disk.refused},
-             {"syncs failed", disk.failed_syncs}})
+             {"syncs failed", disk.failed_syncs},
+             {"jobs that crash", users_.counts().crashing},
+             {"urgent jobs", users_.counts().urgent},
+             {"suspended or resumed", users_.counts().suspended},
+             {"resized", users_.counts().resized},
+             {"queues changed", users_.counts().queues_changed}})
       outcome_.faults[name] += count;
   }
 
@@ -232,6 +257,7 @@ class Run {
   Users users_;
   Time next_minute_ = Time::from_seconds(1'800'000'060);
   bool full_ = false;
+  bool elected_ = false;
 };
 
 }  // namespace

@@ -15,7 +15,6 @@ struct RunOptions {
   std::uint64_t seed = 1;
   int steps = 120;
   std::string broken;  // the check whose opposite is done
-  bool open = false;   // also faults under which something is known to be wrong
   bool tell = false;   // everything as it happens
 };
 

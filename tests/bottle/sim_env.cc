@@ -136,24 +136,41 @@ SimWorld::Place SimWorld::add(Duration delay, Event event) {
   return place;
 }
 
+void SimWorld::remove(const Place& place) {
+  const auto moved = put_off_.find(place.second);
+  heap_.erase(moved == put_off_.end() ? place : moved->second);
+  if (moved != put_off_.end()) put_off_.erase(moved);
+}
+
+bool SimWorld::happen(std::map<Place, Event>::iterator first) {
+  const Event event = std::move(first->second);
+  const std::uint64_t order = first->first.second;
+  heap_.erase(first);
+  put_off_.erase(order);
+  if (!event.process->alive) return false;
+  if (event.process->stopped_until > now_) {
+    const Place later{event.process->stopped_until.us, order};
+    heap_.emplace(later, event);
+    put_off_[order] = later;
+    return false;
+  }
+  ++events_;
+  mix(static_cast<std::uint64_t>(now_.us));
+  mix(order);
+  asio::post(context_, event.fn);
+  context_.restart();
+  context_.poll();
+  return true;
+}
+
 bool SimWorld::run_until(Time end, const std::function<bool()>& stop) {
   std::uint64_t at_once = 0;
   while (!heap_.empty() && heap_.begin()->first.first <= end.us) {
     const auto first = heap_.begin();
-    const Event event = std::move(first->second);
     at_once = first->first.first == now_.us ? at_once + 1 : 0;
     MUSTER_CHECK(at_once < kInstantMax, "an instant does not end: some part is in a busy loop");
     now_ = Time{first->first.first};
-    const std::uint64_t order = first->first.second;
-    heap_.erase(first);
-    if (!*event.alive) continue;
-    ++events_;
-    mix(static_cast<std::uint64_t>(now_.us));
-    mix(order);
-    asio::post(context_, event.fn);
-    context_.restart();
-    context_.poll();
-    if (stop && stop()) return false;
+    if (happen(first) && stop && stop()) return false;
   }
   now_ = std::max(now_, end);
   return true;
@@ -162,17 +179,17 @@ bool SimWorld::run_until(Time end, const std::function<bool()>& stop) {
 SimEnv::SimEnv(SimWorld& world) : world_(world) {}
 
 void SimEnv::post(std::function<void()> fn) {
-  world_.add(Duration::zero(), {alive_, std::move(fn)});
+  world_.add(Duration::zero(), {process_, std::move(fn)});
 }
 
 std::unique_ptr<Timer> SimEnv::after(Duration delay, std::function<void()> fn) {
-  const auto place = world_.add(delay, {alive_, std::move(fn)});
+  const auto place = world_.add(delay, {process_, std::move(fn)});
   return std::make_unique<SimTimer>([this, place] { world_.remove(place); });
 }
 
 void SimEnv::offload(std::function<void()> work, std::function<void()> done) {
   const auto later = Duration(static_cast<std::int64_t>(world_.random_.below(300)));
-  world_.add(later, {alive_, [work = std::move(work), done = std::move(done)] {
+  world_.add(later, {process_, [work = std::move(work), done = std::move(done)] {
                        work();
                        done();
                      }});
@@ -185,7 +202,7 @@ void SimEnv::spawn(Task<void> task) {
 
 Task<void> SimEnv::sleep(Duration delay) {
   (void)co_await suspend([this, delay](std::shared_ptr<Rest> rest) {
-    world_.add(delay, {alive_, [rest = std::move(rest)] { rest->go_on(true); }});
+    world_.add(delay, {process_, [rest = std::move(rest)] { rest->go_on(true); }});
   });
 }
 

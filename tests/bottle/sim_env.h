@@ -4,6 +4,7 @@
 /// on Env runs here unchanged, on one thread. What happens at the same instant happens in the order
 /// in which it was asked for, so a seed replays byte for byte. A process that crashes is abandoned:
 /// none of its callbacks and coroutines runs again, and no destructor does either, as after kill -9.
+/// One that is stopped (SIGSTOP, a machine that swaps) does later all that it would have done.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -40,18 +41,26 @@ class SimWorld {
 
  private:
   friend class SimEnv;
+  /// What its events know of a process.
+  struct Process {
+    bool alive = true;
+    Time stopped_until;
+  };
   struct Event {
-    std::shared_ptr<const bool> alive;
+    std::shared_ptr<const Process> process;
     std::function<void()> fn;
   };
   using Place = std::pair<std::int64_t, std::uint64_t>;  // when, in which order
   Place add(Duration delay, Event event);
-  void remove(const Place& place) { heap_.erase(place); }
+  void remove(const Place& place);
+  /// Runs it, or puts it off if its process is stopped; false: nothing happened.
+  bool happen(std::map<Place, Event>::iterator first);
 
   boost::asio::io_context context_;
   Random random_;
   Time now_;
   std::map<Place, Event> heap_;
+  std::map<std::uint64_t, Place> put_off_;  // where those of stopped processes are now
   std::uint64_t next_ = 0;
   std::uint64_t events_ = 0;
   std::uint64_t digest_ = 0xcbf29ce484222325ULL;
@@ -62,15 +71,17 @@ class SimEnv final : public Env {
   explicit SimEnv(SimWorld& world);
 
   /// From now on nothing of this process happens.
-  void crash() { *alive_ = false; }
-  [[nodiscard]] bool alive() const { return *alive_; }
+  void crash() { process_->alive = false; }
+  [[nodiscard]] bool alive() const { return process_->alive; }
+  /// Nothing of this process happens for so long.
+  void stop_for(Duration span) { process_->stopped_until = world_.now_ + span; }
   SimWorld& world() { return world_; }
   /// How far this process's wall clock is off.
   void set_clock(Duration offset) { offset_ = offset; }
 
   /// As after(), for what nobody calls back.
   void later(Duration delay, std::function<void()> fn) {
-    world_.add(delay, {alive_, std::move(fn)});
+    world_.add(delay, {process_, std::move(fn)});
   }
 
   Time now() override { return world_.now_ + offset_; }
@@ -86,7 +97,7 @@ class SimEnv final : public Env {
 
  private:
   SimWorld& world_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::shared_ptr<SimWorld::Process> process_ = std::make_shared<SimWorld::Process>();
   Duration offset_{};
 };
 

@@ -18,8 +18,14 @@ struct PodWish {
   int gpus = 0;
   int seconds = 0;  // 0: for ever
   bool fails = false;
-  std::string restart = "Never";
+  bool again = false;       // what fails is made again
+  bool urgent = false;      // others have to go
+  bool comes_back = false;  // once it had to go
+  bool of_team = false;     // in the queue whose limits are changed
 };
+
+constexpr const char* kTeam = "team";
+constexpr const char* kUrgent = "urgent";
 
 json::Value pod_template(const PodWish& wish) {
   json::Object annotations;
@@ -29,9 +35,10 @@ json::Value pod_template(const PodWish& wish) {
   json::Value container = {{"name", "pytorch"}, {"image", "any"}};
   if (wish.gpus > 0)
     json::make(container, {"resources", "limits", "nvidia.com/gpu"}) = std::to_string(wish.gpus);
-  return {{"metadata", {{"annotations", std::move(annotations)}}},
-          {"spec",
-           {{"restartPolicy", wish.restart}, {"containers", json::Array{std::move(container)}}}}};
+  json::Object spec = {{"restartPolicy", "Never"},
+                       {"containers", json::Array{std::move(container)}}};
+  if (wish.urgent) spec["priorityClassName"] = kUrgent;
+  return {{"metadata", {{"annotations", std::move(annotations)}}}, {"spec", std::move(spec)}};
 }
 
 json::Value named(std::string_view api_version, std::string_view kind, const std::string& name) {
@@ -43,9 +50,14 @@ json::Value named(std::string_view api_version, std::string_view kind, const std
 json::Value pytorch(const std::string& name, const PodWish& wish, int workers) {
   json::Value job = named("kubeflow.org/v1", "PyTorchJob", name);
   const auto replicas = [&](int count) {
-    return json::Value{
-        {"replicas", count}, {"restartPolicy", "Never"}, {"template", pod_template(wish)}};
+    return json::Value{{"replicas", count},
+                       {"restartPolicy", wish.again ? "OnFailure" : "Never"},
+                       {"template", pod_template(wish)}};
   };
+  json::make(job, {"spec", "runPolicy", "backoffLimit"}) = 2;
+  if (wish.of_team) json::make(job, {"spec", "runPolicy", "schedulingPolicy", "queue"}) = kTeam;
+  if (wish.comes_back)
+    json::make(job, {"metadata", "annotations", kube::names::kOnPreempt}) = "requeue";
   json::make(job, {"spec", "pytorchReplicaSpecs", "Master"}) = replicas(1);
   if (workers > 0) json::make(job, {"spec", "pytorchReplicaSpecs", "Worker"}) = replicas(workers);
   return job;
@@ -62,11 +74,15 @@ json::Value batch(const std::string& name, const PodWish& wish, int pods) {
 
 json::Value volcano(const std::string& name, const PodWish& wish, int pods) {
   json::Value job = named("batch.volcano.sh/v1alpha1", "Job", name);
+  json::Array policies{{{"event", "TaskCompleted"}, {"action", "CompleteJob"}}};
+  if (wish.again) policies.push_back({{"event", "PodFailed"}, {"action", "RestartTask"}});
+  if (wish.comes_back) policies.push_back({{"event", "PodEvicted"}, {"action", "RestartJob"}});
   json::make(job, {"spec"}) = json::Value{
       {"minAvailable", pods},
       {"schedulerName", "volcano"},
+      {"queue", wish.of_team ? kTeam : "default"},
       {"maxRetry", 2},
-      {"policies", json::Array{{{"event", "TaskCompleted"}, {"action", "CompleteJob"}}}},
+      {"policies", std::move(policies)},
       {"tasks",
        json::Array{{{"name", "task"}, {"replicas", pods}, {"template", pod_template(wish)}}}}};
   return job;
@@ -110,47 +126,73 @@ void Users::act() {
   ++actions_;
   Random& random = world_.random();
   const std::uint64_t what = random.below(100);
-  if (what < 35 && jobs_.size() < kJobsMax) {
-    const std::string name = fmt::format("job-{}", next_++);
-    PodWish wish;
-    wish.gpus = static_cast<int>(random.below(3));  // four pods of them fit
-    wish.seconds = 1 + static_cast<int>(random.below(90));
-    wish.fails = random.chance(15);
-    const int pods = 1 + static_cast<int>(random.below(3));
-    const auto [kind, job] = draw(random.below(4), name, wish, pods);
-    jobs_[name].kind = kind;
-    env_.spawn(submit(kind, job));
-  } else if (what < 50 && !jobs_.empty()) {
-    const auto chosen = std::next(jobs_.begin(), static_cast<long>(random.below(jobs_.size())));
-    if (!chosen->second.made) return;
+  if (what < 32 && jobs_.size() < kJobsMax) return submit_one();
+  if (what < 32 || what >= 66 || jobs_.empty()) {
+    env_.spawn(count(fmt::format("register-{}", random.below(6))));
+    return;
+  }
+  const auto chosen = std::next(jobs_.begin(), static_cast<long>(random.below(jobs_.size())));
+  if (!chosen->second.made) return;
+  if (what < 44) {
     env_.spawn(remove(chosen->first, chosen->second));
     jobs_.erase(chosen);
-  } else if (what < 60 && !jobs_.empty()) {
-    const auto chosen = std::next(jobs_.begin(), static_cast<long>(random.below(jobs_.size())));
-    if (!chosen->second.made || chosen->second.kind == &r::kVolcanoJobs) return;
+  } else if (what < 54) {
+    ++counts_.suspended;
     chosen->second.suspended = !chosen->second.suspended;
     env_.spawn(suspend(chosen->first, chosen->second.suspended));
+  } else if (what < 62) {
+    ++counts_.resized;
+    env_.spawn(resize(chosen->first, 1 + static_cast<int>(random.below(3))));
   } else {
-    env_.spawn(count(fmt::format("register-{}", random.below(6))));
+    ++counts_.queues_changed;
+    env_.spawn(
+        set_queue(static_cast<int>(random.below(13)), 1 + static_cast<int>(random.below(4))));
   }
+}
+
+void Users::submit_one() {
+  Random& random = world_.random();
+  const std::string name = fmt::format("job-{}", next_++);
+  ++jobs_since_;
+  PodWish wish;
+  wish.gpus = static_cast<int>(random.below(3));  // four pods of them fit
+  wish.seconds = 1 + static_cast<int>(random.below(90));
+  wish.fails = random.chance(20);
+  wish.again = random.chance(40);
+  wish.urgent = random.chance(20);
+  wish.comes_back = random.chance(40);
+  wish.of_team = random.chance(40);
+  if (wish.fails && random.chance(50)) wish.seconds = 1;
+  const int pods = 1 + static_cast<int>(random.below(3));
+  const auto [kind, job] = draw(random.below(4), name, wish, pods);
+  counts_.crashing += wish.fails ? 1 : 0;
+  counts_.urgent += wish.urgent ? 1 : 0;
+  // Neither kind counts these restarts against a limit: it is tried until somebody deletes it.
+  const bool endless =
+      (kind == &r::kVolcanoJobs || kind == &r::kPyTorchJobs) && wish.fails && wish.again;
+  jobs_[name] = {.kind = kind, .endless = endless, .object = job};
+  env_.spawn(submit(kind, job));
 }
 
 void Users::mend_all() {
   for (auto& [name, job] : jobs_) {
     if (std::exchange(job.suspended, false)) env_.spawn(suspend(name, false));
+    if (job.endless) env_.spawn(remove(name, job));
   }
+  std::erase_if(jobs_, [](const auto& each) { return each.second.endless; });
+  env_.spawn(set_queue(0, 1));
   for (auto& [number, wanted] : nodes_) {
     wanted = {true, false};
     env_.spawn(set_node(number, true, false));
   }
 }
 
-void Users::change_node(int number, bool may_vanish) {
+void Users::change_node(int number) {
   auto& [there, closed] = nodes_.try_emplace(number, true, false).first->second;
   if (!there || closed) {
     there = true;
     closed = false;
-  } else if (may_vanish && world_.random().chance(50)) {
+  } else if (world_.random().chance(50)) {
     there = false;
   } else {
     closed = true;
@@ -217,14 +259,81 @@ Task<void> Users::suspend(std::string name, bool suspended) {
     const auto found = jobs_.find(name);
     if (found == jobs_.end() || found->second.suspended != suspended) co_return;
     const client::Resource& kind = *found->second.kind;
-    const json::Value spec = &kind == &r::kJobs
-                                 ? json::Value{{"suspend", suspended}}
-                                 : json::Value{{"runPolicy", {{"suspend", suspended}}}};
+    json::Value patch = json::Object{};
+    if (&kind == &r::kJobs)
+      json::make(patch, {"spec", "suspend"}) = suspended;
+    else if (&kind == &r::kVolcanoJobs)
+      json::make(patch, {"metadata", "annotations", kube::names::kSuspend}) =
+          suspended ? json::Value("true") : json::Value();
+    else
+      json::make(patch, {"spec", "runPolicy", "suspend"}) = suspended;
     const auto done = co_await client_->patch(
-        kind, "default", name, "", client::PatchType::kMerge, {{"spec", spec}});
+        kind, "default", name, "", client::PatchType::kMerge, std::move(patch));
+    if (done || done.error().code == Code::kInvalid || done.error().code == Code::kNotFound)
+      co_return;
+    co_await env_.sleep(std::chrono::seconds(2));
+  }
+}
+
+/// To so many pods; whether a job can be made larger or smaller is for the server to say.
+Task<void> Users::resize(std::string name, int pods) {
+  const auto found = jobs_.find(name);
+  if (found == jobs_.end()) co_return;
+  const client::Resource& kind = *found->second.kind;
+  json::Value patch = json::Object{};
+  if (&kind == &r::kJobs) {
+    json::make(patch, {"spec", "parallelism"}) = pods;
+  } else if (&kind == &r::kVolcanoJobs) {
+    json::Array tasks = json::array_at(found->second.object, "spec", "tasks");
+    tasks[0].as_object()["replicas"] = pods;
+    json::make(patch, {"spec", "minAvailable"}) = pods;
+    json::make(patch, {"spec", "tasks"}) = std::move(tasks);
+  } else if (&kind == &r::kMPIJobsV2Beta1) {
+    json::make(patch, {"spec", "mpiReplicaSpecs", "Worker", "replicas"}) = pods;
+  } else {
+    json::make(patch, {"spec", "pytorchReplicaSpecs", "Worker", "replicas"}) = pods;
+  }
+  tell_(fmt::format("user: wants {} pods of {}", pods, name));
+  for (int tries = 0; tries < 20; ++tries) {
+    const auto done =
+        co_await client_->patch(kind, "default", name, "", client::PatchType::kMerge, patch);
+    if (done || (done.error().code != Code::kUnavailable && done.error().code != Code::kTimeout))
+      co_return;
+    co_await env_.sleep(std::chrono::seconds(2));
+  }
+}
+
+/// So many GPUs at most; 0: as many as there are.
+Task<void> Users::set_queue(int gpus, int weight) {
+  const int wanted = ++queue_version_;
+  tell_(fmt::format("queue {}: {} GPUs at most, weight {}", kTeam, gpus, weight));
+  json::Value patch = json::Object{};
+  json::make(patch, {"spec", "weight"}) = weight;
+  json::make(patch, {"spec", "capability"}) =
+      gpus == 0
+          ? json::Value()
+          : json::Value{
+                {"nvidia.com/gpu", std::to_string(gpus)}, {"cpu", "1000"}, {"memory", "1000Gi"}};
+  for (int tries = 0; tries < kTries && wanted == queue_version_; ++tries) {
+    const auto done =
+        co_await client_->patch(r::kQueues, "", kTeam, "", client::PatchType::kMerge, patch);
     if (done || done.error().code == Code::kInvalid) co_return;
     co_await env_.sleep(std::chrono::seconds(2));
   }
+}
+
+/// What jobs name and somebody has to make once.
+void Users::prepare() {
+  json::Value queue = {{"apiVersion", "scheduling.volcano.sh/v1beta1"},
+                       {"kind", "Queue"},
+                       {"metadata", {{"name", kTeam}}},
+                       {"spec", {{"weight", 1}, {"reclaimable", true}}}};
+  json::Value urgent = {{"apiVersion", "scheduling.k8s.io/v1"},
+                        {"kind", "PriorityClass"},
+                        {"metadata", {{"name", kUrgent}}},
+                        {"value", 1000}};
+  env_.spawn(create(&r::kQueues, std::move(queue)));
+  env_.spawn(create(&r::kPriorityClasses, std::move(urgent)));
 }
 
 /// Reads the number and writes the next one; what is acknowledged must be there for ever.
@@ -244,7 +353,7 @@ Task<void> Users::count(std::string name) {
 
 Task<void> Users::create(const client::Resource* kind, json::Value object) {
   for (int tries = 0; tries < kTries; ++tries) {
-    const auto made = co_await client_->create(*kind, "default", object);
+    const auto made = co_await client_->create(*kind, kind->namespaced ? "default" : "", object);
     if (made || made.error().code == Code::kAlreadyExists) co_return;
     co_await env_.sleep(std::chrono::seconds(1));
   }

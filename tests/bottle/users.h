@@ -17,14 +17,21 @@ class Users {
  public:
   Users(SimWorld& world, Place& place, Checks& checks, std::function<void(std::string)> tell);
 
+  /// Makes what their jobs need.
+  void prepare();
   /// One thing that somebody does, chosen by lot.
   void act();
   /// What is suspended goes on, and every node is there and takes pods.
   void mend_all();
   /// A node is deleted, comes back, or takes no more pods for a while.
-  void change_node(int number, bool may_vanish);
-  [[nodiscard]] std::size_t jobs() const { return jobs_.size(); }
+  void change_node(int number);
+  /// How many jobs there were since the last call, at any moment of it.
+  std::size_t take_jobs() { return std::exchange(jobs_since_, jobs_.size()); }
   [[nodiscard]] std::uint64_t actions() const { return actions_; }
+  struct Counts {
+    std::uint64_t crashing = 0, urgent = 0, suspended = 0, resized = 0, queues_changed = 0;
+  };
+  [[nodiscard]] const Counts& counts() const { return counts_; }
 
   // What --break does.
   void take_gpus_twice();
@@ -39,10 +46,15 @@ class Users {
     const client::Resource* kind = nullptr;
     bool made = false;  // the server has said so
     bool suspended = false;
+    bool endless = false;  // it fails again and again, until somebody deletes it
+    json::Value object;
   };
+  void submit_one();
   Task<void> submit(const client::Resource* kind, json::Value job);
   Task<void> remove(std::string name, Job job);
   Task<void> suspend(std::string name, bool suspended);
+  Task<void> resize(std::string name, int pods);
+  Task<void> set_queue(int gpus, int weight);
   Task<void> count(std::string name);
   Task<void> create(const client::Resource* kind, json::Value object);
   Task<void> set_node(int number, bool there, bool closed);
@@ -55,7 +67,10 @@ class Users {
   std::map<std::string, Job> jobs_;
   std::map<int, std::pair<bool, bool>> nodes_;  // there, closed; as wanted
   int next_ = 0;
+  std::size_t jobs_since_ = 0;
+  int queue_version_ = 0;
   std::uint64_t actions_ = 0;
+  Counts counts_;
 };
 
 }  // namespace muster::bottle

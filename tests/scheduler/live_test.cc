@@ -26,6 +26,8 @@ class Cluster : public LiveServer {
   /// Requests of the scheduler that the server denies, as a policy of somebody's would.
   std::function<bool(const net::Request&)> denies;
   int denied = 0;
+  /// So many bindings, from now on, are lost on their way, and nobody can tell that they are.
+  int lost = 0;
 
   Task<std::string> node_of(std::string pod) {
     const auto object = co_await client->get(r::kPods, "default", pod);
@@ -43,6 +45,22 @@ class Cluster : public LiveServer {
   }
 
  private:
+  static Task<void> refuse(net::ResponseWriter& writer,
+                           int status,
+                           std::string reason,
+                           std::string message) {
+    net::Response response;
+    response.status = status;
+    response.headers.set("Content-Type", "application/json");
+    response.body = fmt::format(
+        R"({{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"{}","code":{},"message":"{}"}})",
+        reason,
+        status,
+        message);
+    const auto sent = co_await writer.send(std::move(response));
+    (void)sent;
+  }
+
   Task<void> scheduled(Task<void> (*scenario)(Cluster&)) {
     const auto meddled = [this](net::Request request, net::ResponseWriter& writer) -> Task<void> {
       if (request.method == "POST" && request.target.ends_with("/binding")) {
@@ -50,16 +68,15 @@ class Cluster : public LiveServer {
         const auto pod = request.target.substr(begin, end - begin);
         ++bindings[pod];
         if (before_binding) co_await before_binding(pod);
+        if (lost > 0) {
+          --lost;
+          co_await refuse(writer, 503, "ServiceUnavailable", "the connection broke");
+          co_return;
+        }
       }
       if (denies && denies(request)) {
         ++denied;
-        net::Response response;
-        response.status = 403;
-        response.headers.set("Content-Type", "application/json");
-        response.body =
-            R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"a policy says no"})";
-        const auto sent = co_await writer.send(std::move(response));
-        (void)sent;
+        co_await refuse(writer, 403, "Forbidden", "a policy says no");
         co_return;
       }
       co_await handler(std::move(request), writer);
@@ -164,6 +181,51 @@ Task<void> made_anew(Cluster& c) {
 TEST(SchedulerLive, ABindingThatComesTooLateDoesNotUndoTheOneOfAPodMadeAnew) {
   Cluster cluster;
   cluster.run(made_anew);
+}
+
+Task<void> binding_in_doubt(Cluster& c) {
+  co_await c.create(r::kNodes, node("small", 1));
+  c.lost = 3;
+  c.before_binding = [&c](std::string name) -> Task<void> {
+    if (name == "worker" && c.bindings[name] == 1) co_await c.create(r::kPods, pod("rival", 1));
+  };
+  co_await c.create(r::kPods, pod("worker", 1));
+  co_await c.until("the binding is answered at last",
+                   [&] { return c.scheduler->counters().bound == 1; });
+  const auto worker = co_await c.node_of("worker");
+  EXPECT_EQ(worker, "small");
+  EXPECT_EQ(c.bindings["worker"], 4);
+  EXPECT_EQ(c.bindings["rival"], 0) << "what the first may hold was given away";
+}
+
+TEST(SchedulerLive, APodWhoseBindingIsInDoubtKeepsItsPlace) {
+  Cluster cluster;
+  cluster.run(binding_in_doubt);
+}
+
+/// The first attempt was done, whatever its answer said: the second one's refusal is no failure.
+Task<void> bound_unknown(Cluster& c) {
+  co_await c.create(r::kNodes, node("small", 1));
+  bool posted = false;
+  c.before_binding = [&](std::string name) -> Task<void> {
+    if (name != "worker" || std::exchange(posted, true)) co_return;
+    co_await c.bind(name, "small");
+    c.lost = 1;
+  };
+  co_await c.create(r::kPods, pod("worker", 1));
+  co_await c.until("it is bound and known to be", [&] {
+    return c.scheduler->engine().stats().pods_bound == 1 && c.scheduler->idle();
+  });
+  co_await c.create(r::kPods, pod("rival", 1));
+  co_await c.until("the rival is looked at", [&] {
+    return c.scheduler->engine().stats().gangs_waiting == 1 || c.bindings["rival"] > 0;
+  });
+  EXPECT_EQ(c.bindings["rival"], 0);
+}
+
+TEST(SchedulerLive, ABindingThatWasDoneWithoutAnAnswerIsDone) {
+  Cluster cluster;
+  cluster.run(bound_unknown);
 }
 
 constexpr const char* kLater =

@@ -49,9 +49,11 @@ void Comebacks::note_failures(const Plan& plan, const View& view, Time now) {
     const auto* pod = deletes_pod(action) ? view.find(kinds::kPod, action.name) : nullptr;
     if (pod == nullptr || is_deleting(*pod)) continue;
     Failures& failures = pods_[action.name];
-    const auto made = parse_time(json::string_at(*pod, "metadata", "creationTimestamp"));
-    if (made && now - *made >= kGood) failures = {};
-    failures = {.count = failures.count + 1, .last = now, .how = how};
+    if (failures.uid == action.uid) continue;
+    // How long it waited for a place says nothing of how it ran.
+    const auto begun = parse_time(json::string_at(*pod, "status", "startTime"));
+    if (begun && now - *begun >= kGood) failures = {};
+    failures = {.count = failures.count + 1, .uid = action.uid, .last = now, .how = how};
   }
 }
 

@@ -1,8 +1,9 @@
 /// When pods that failed may be made again: at once, then after 10 s, 20 s and so on up to 5 minutes,
 /// as Kubernetes does with containers; all is forgotten when a pod has lived for 10 minutes.
 ///
-/// Pods of one job, by name. Kept in memory: after a restart of the program the first comes back at
-/// once again. Pods that were preempted are no failures.
+/// Pods of one job, by name; each that failed counts once, however often its deletion has to be tried.
+/// Kept in memory: after a restart of the program the first comes back at once again. Pods that were
+/// preempted are no failures.
 #pragma once
 
 #include <map>
@@ -24,6 +25,7 @@ class Comebacks {
  private:
   struct Failures {
     int count = 0;
+    std::string uid;  // of the last pod that was counted
     Time last;
     std::string how;  // for people
     bool told = false;

@@ -120,6 +120,11 @@ Task<Result<void>> Frame::work(std::string key) {
   const json::Value& job = *whole;
   if (kind_.accepts && !kind_.accepts(job)) co_return Result<void>{};
   auto& state = states_[key];
+  if (const auto uid = uid_of(job); state.uid != uid) {
+    state.uid = uid;
+    state.comebacks = {};
+    state.last_error.clear();
+  }
   const auto now = deps_.env.now();
   if (now < state.not_before) {
     queue_->add_after(key, state.not_before - now);

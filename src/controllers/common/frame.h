@@ -50,6 +50,7 @@ class Frame {
     bool deleted = false;
   };
   struct State {
+    std::string uid;  // of the job; another one of its name begins anew
     std::vector<Written> written;
     Time give_up;     // when to stop waiting for the caches
     Time not_before;  // the last plan was long: rest until then

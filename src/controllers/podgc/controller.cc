@@ -31,6 +31,8 @@ void Controller::pod_changed(const client::ObjectPtr& old_object,
                              const client::ObjectPtr& new_object) {
   const auto before = old_object ? node_of(*old_object) : "";
   const auto after = new_object ? node_of(*new_object) : "";
+  if (new_object && is_lost(*new_object) && !(old_object && is_lost(*old_object)))
+    queue_->add(after);
   if (before == after) return;
   const auto key = client::key_of(new_object ? *new_object : *old_object);
   if (!before.empty()) {
@@ -45,19 +47,22 @@ void Controller::pod_changed(const client::ObjectPtr& old_object,
 
 Task<Result<void>> Controller::work(std::string name) {
   const auto found = pods_.find(name);
-  if (caches_.find(kinds::kNode, name) || found == pods_.end()) {
-    missing_.erase(name);
-    co_return Result<void>{};
-  }
-  const auto since = missing_.try_emplace(name, env_.now()).first->second;
-  if (const auto due = since + kQuarantine; env_.now() < due) {
-    queue_->add_after(name, due - env_.now());
-    co_return Result<void>{};
+  const bool there = caches_.find(kinds::kNode, name) != nullptr;
+  if (there || found == pods_.end()) missing_.erase(name);
+  if (found == pods_.end()) co_return Result<void>{};
+  if (!there) {
+    const auto since = missing_.try_emplace(name, env_.now()).first->second;
+    if (const auto due = since + kQuarantine; env_.now() < due) {
+      queue_->add_after(name, due - env_.now());
+      co_return Result<void>{};
+    }
   }
   const auto keys = found->second;
   for (const auto& key : keys) {
     const auto pod = caches_.find(kinds::kPod, key);
-    if (!pod) continue;
+    // What was begun is finished, also when the node is back: a pod that was said to have failed
+    // would stay as it is for ever, in the way of its successor.
+    if (!pod || (there && !is_lost(*pod))) continue;
     log::info("controllers", "node {} is no more: pod {} is deleted", name, key);
     const auto gone = co_await remove(pod);
     if (!gone) co_return gone;
@@ -67,14 +72,19 @@ Task<Result<void>> Controller::work(std::string name) {
 
 Task<Result<void>> Controller::remove(client::ObjectPtr pod) {
   const auto ns = namespace_of(*pod), name = name_of(*pod);
-  const auto patched = co_await client_.patch(client::resources::kPods,
-                                              ns,
-                                              name,
-                                              "status",
-                                              client::PatchType::kMerge,
-                                              lost_status(*pod, env_.now()));
-  if (!patched && patched.error().code == Code::kNotFound) co_return Result<void>{};
-  if (!patched) co_return fail(patched.error());
+  if (!is_lost(*pod)) {
+    const auto patched = co_await client_.patch(client::resources::kPods,
+                                                ns,
+                                                name,
+                                                "status",
+                                                client::PatchType::kMerge,
+                                                lost_status(*pod, env_.now()));
+    // Gone, or another one of its name by now.
+    if (!patched &&
+        (patched.error().code == Code::kNotFound || patched.error().code == Code::kConflict))
+      co_return Result<void>{};
+    if (!patched) co_return fail(patched.error());
+  }
   client::DeleteOptions options;
   options.uid = uid_of(*pod);
   options.grace_s = 0;

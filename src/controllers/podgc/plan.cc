@@ -4,6 +4,20 @@
 
 namespace muster::controllers::podgc {
 
+namespace {
+
+constexpr std::string_view kReason = "DeletionByPodGC";
+
+}  // namespace
+
+bool is_lost(const json::Value& pod) {
+  for (const auto& condition : json::array_at(pod, "status", "conditions")) {
+    if (json::string_at(condition, "type") == "DisruptionTarget")
+      return json::string_at(condition, "reason") == kReason;
+  }
+  return false;
+}
+
 json::Value lost_status(const json::Value& pod, Time now) {
   json::Array conditions;
   for (const auto& condition : json::array_at(pod, "status", "conditions")) {
@@ -15,13 +29,14 @@ json::Value lost_status(const json::Value& pod, Time now) {
   }
   conditions.push_back(json::Object{{"type", "DisruptionTarget"},
                                     {"status", "True"},
-                                    {"reason", "DeletionByPodGC"},
+                                    {"reason", kReason},
                                     {"message", "PodGC: node no longer exists"},
                                     {"lastTransitionTime", time_value(now)}});
   json::Object status{{"conditions", std::move(conditions)}};
   const auto phase = phase_of(pod);
   if (phase != "Succeeded" && phase != "Failed") status["phase"] = "Failed";
-  return json::Object{{"status", std::move(status)}};
+  return json::Object{{"metadata", json::Object{{"uid", uid_of(pod)}}},
+                      {"status", std::move(status)}};
 }
 
 }  // namespace muster::controllers::podgc

@@ -7,7 +7,10 @@
 
 namespace muster::controllers::podgc {
 
-/// The merge patch of the status: phase Failed unless it had ended, not Ready, and a
+/// Whether that was written on it.
+bool is_lost(const json::Value& pod);
+
+/// The merge patch of the status of this very pod: phase Failed unless it had ended, not Ready, and a
 /// DisruptionTarget condition.
 json::Value lost_status(const json::Value& pod, Time now);
 

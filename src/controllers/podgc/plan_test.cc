@@ -17,6 +17,9 @@ TEST(PodGc, ALostPodFailsAndSaysWhy) {
   ASSERT_EQ(conditions.size(), 2U);
   EXPECT_EQ(json::string_at(conditions[0], "status"), "False");
   EXPECT_EQ(json::string_at(conditions[1], "reason"), "DeletionByPodGC");
+  EXPECT_TRUE(is_lost(patch));
+  EXPECT_FALSE(is_lost(
+      parse("{status: {conditions: [{type: DisruptionTarget, reason: PreemptionByScheduler}]}}")));
   const auto ended = lost_status(parse("{status: {phase: Succeeded}}"), kNow);
   EXPECT_TRUE(json::at(ended, "status", "phase").is_null()) << "what it was stays";
 }

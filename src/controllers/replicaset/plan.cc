@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "controllers/common/training.h"
 #include "controllers/common/workload.h"
+#include "kube/pod_end.h"
 
 namespace muster::controllers::replicaset {
 namespace {
@@ -21,6 +23,49 @@ bool goes_first(const json::Value* a, const json::Value* b) {
   return first != second ? first > second : name_of(*a) > name_of(*b);
 }
 
+constexpr Duration kFirst = std::chrono::seconds(10);
+constexpr Duration kMost = std::chrono::minutes(5);
+constexpr Duration kRemembered = std::chrono::minutes(10);
+
+/// Pods that failed: a node refused them, say. Kubernetes replaces them as fast as they fail.
+struct Failures {
+  int count = 0;
+  Time last;
+  std::string how;
+
+  void add(const json::Value& pod, Time now) {
+    if (phase_of(pod) != "Failed" || was_preempted(pod)) return;
+    const Time ended = std::max(time_at(json::at(pod, "metadata", "creationTimestamp")),
+                                time_at(json::at(pod, "status", "startTime")));
+    if (now - ended > kRemembered) return;
+    ++count;
+    if (ended < last) return;
+    last = ended;
+    how = kube::how_pod_ended(pod);
+  }
+  /// At once where each replica failed once; then after 10 s, 20 s and so on.
+  [[nodiscard]] Time due(int replicas) const {
+    const int rounds = count / std::max(1, replicas);
+    if (rounds < 2) return last;
+    return last + std::min<Duration>(kMost, kFirst * (1 << std::min(rounds - 2, 10)));
+  }
+  [[nodiscard]] std::string story() const {
+    return "pods fail again and again" + (how.empty() ? "" : " (" + how + ")") +
+           "; the next are made ever later";
+  }
+};
+
+constexpr std::string_view kReplicaFailure = "ReplicaFailure";
+
+void drop_condition(json::Value& status) {
+  auto* conditions = status.as_object().if_contains("conditions");
+  if (conditions == nullptr || !conditions->is_array()) return;
+  auto& list = conditions->get_array();
+  for (auto it = list.begin(); it != list.end();)
+    it = json::string_at(*it, "type") == kReplicaFailure ? list.erase(it) : it + 1;
+  if (list.empty()) status.as_object().erase("conditions");
+}
+
 }  // namespace
 
 Plan plan(const json::Value& set, const View& view, const Settings&, Time now) {
@@ -28,15 +73,20 @@ Plan plan(const json::Value& set, const View& view, const Settings&, Time now) {
   if (is_deleting(set)) return plan;
   const auto wanted = static_cast<int>(json::as_int(json::at(set, "spec", "replicas"), 1));
   Objects active;
+  Failures failures;
   int ready = 0, available = 0;
   for (const auto* pod : view.controlled_by(kinds::kPod, uid_of(set))) {
+    failures.add(*pod, now);
     if (!is_active(*pod)) continue;
     active.push_back(pod);
     ready += is_ready(*pod);
     available += is_available(*pod, set, now, plan);
   }
   const int have = static_cast<int>(active.size());
-  for (int i = have; i < wanted; ++i)
+  const Time due = failures.due(wanted);
+  const bool early = have < wanted && now < due;
+  if (early) wake_after(plan, due - now);
+  for (int i = have; i < wanted && !early; ++i)
     plan.actions.push_back(create_workload_pod(
         pod_from_template(set, json::at(set, "spec", "template"), name_of(set) + "-")));
   if (have > wanted) {
@@ -54,6 +104,10 @@ Plan plan(const json::Value& set, const View& view, const Settings&, Time now) {
   object["readyReplicas"] = ready;
   object["availableReplicas"] = available;
   object["observedGeneration"] = json::at(set, "metadata", "generation");
+  if (early)
+    set_workload_condition(status, kReplicaFailure, true, "BackOff", failures.story(), now);
+  else if (have >= wanted)
+    drop_condition(status);
   plan.status = std::move(status);
   return plan;
 }

@@ -187,15 +187,27 @@ bool may_start(const Look& look, const TaskSpec& task) {
                              : std::all_of(task.depends_on.begin(), task.depends_on.end(), ready);
 }
 
+/// Pods that failed and stay do not come back. When another one has to be made again (its node is no
+/// more, say) the gang is what is left of it, or that one would wait for members that nobody makes.
+bool is_cut_down(const Look& look) {
+  const Counts& counts = look.counts;
+  return counts.failed > 0 &&
+         counts.running + counts.succeeded + counts.failed < look.spec.replicas;
+}
+
 json::Value group_spec(const Look& look) {
   const JobSpec& spec = look.spec;
+  const bool cut_down = is_cut_down(look);
   std::vector<ReplicaSpec> replicas;
   json::Object by_task;
   for (const TaskSpec& task : spec.tasks) {
     replicas.push_back({task.name, task.replicas, "", task.pod_template});
-    by_task[task.name] = task.min_available;
+    const auto counts = look.by_task.find(task.name);
+    const int failed = cut_down && counts != look.by_task.end() ? counts->second.failed : 0;
+    by_task[task.name] = std::min(task.min_available, std::max(0, task.replicas - failed));
   }
-  json::Object wanted{{"minMember", spec.min_available},
+  const int left = spec.replicas - (cut_down ? look.counts.failed : 0);
+  json::Object wanted{{"minMember", std::min(spec.min_available, std::max(1, left))},
                       {"minTaskMember", std::move(by_task)},
                       {"queue", spec.queue},
                       {"minResources", min_resources(replicas, spec.min_available, look.view)}};

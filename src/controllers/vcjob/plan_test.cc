@@ -175,6 +175,22 @@ TEST(VcJob, ALostPodIsMadeAgain) {
   EXPECT_EQ(world.state(), "Pending");
 }
 
+TEST(VcJob, ALostPodOfAGangWhoseOthersFailedDoesNotWaitForThem) {
+  World world;
+  world.start();
+  world.phase("train-ps-0", "Failed");
+  world.phase("train-worker-0", "Failed");
+  world.settle_all();
+  const auto wanted = [&] {
+    return json::int_at(world.objects[kGroup].at(kGroupName), "spec", "minMember");
+  };
+  EXPECT_EQ(wanted(), 3) << "nobody waits";
+  world.vanish("train-worker-1");
+  world.settle_all();
+  EXPECT_EQ(world.names("Pod"), "train-ps-0 train-worker-0 train-worker-1");
+  EXPECT_EQ(wanted(), 1);
+}
+
 TEST(VcJob, HostsAreInFilesThatFollowTheJob) {
   World world;
   world.start();
