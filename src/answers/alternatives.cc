@@ -58,7 +58,11 @@ class Trials {
   }
 
   /// Keeps it when it starts the job, or starts it by evicting.
-  bool keep(std::string change, std::string flag, std::string text, std::vector<Event> events) {
+  bool keep(std::string change,
+            std::string flag,
+            std::string text,
+            std::vector<Event> events,
+            std::vector<std::string> about = {}) {
     TrialResult result = verdict(events);
     if (result.verdict != engine::Verdict::kStarts && result.verdict != engine::Verdict::kEvicts)
       return false;
@@ -67,6 +71,7 @@ class Trials {
     a.change = std::move(change);
     a.flag = std::move(flag);
     a.text = std::move(text);
+    a.about = std::move(about);
     a.verdict = result.verdict == engine::Verdict::kStarts ? Verdict::kStarts : Verdict::kEvicts;
     for (const engine::Bind& bind : result.binds)
       a.placement.push_back({bind.pod, bind.node, bind.devices});
@@ -121,13 +126,16 @@ class Trials {
     }
     const Duration longest = std::chrono::minutes(fits);
     std::string before = "fits before what is ahead, if it really ends by then";
-    if (const auto why = engine_.why(ask_.job); why && !why->refusal.subject.empty())
-      before = fmt::format("fits before {}'s reservation, if it really ends by then",
-                           why->refusal.subject);
+    std::vector<std::string> about;
+    if (const auto why = engine_.why(ask_.job); why && !why->refusal.subject.empty()) {
+      before = "fits before the reservation of {}, if it really ends by then";
+      about = {why->refusal.subject};
+    }
     keep("duration",
          fmt::format("--expected-duration={}m", fits),
          std::move(before),
-         lasting(longest));
+         lasting(longest),
+         std::move(about));
   }
 
   void topology() {
@@ -365,8 +373,13 @@ class Trials {
     });
     const auto stop = [&](const std::vector<std::string>& jobs) {
       std::string names;
-      for (const std::string& key : jobs) names += (names.empty() ? "" : " ") + key;
-      return keep("stop", "", fmt::format("after {} was stopped", names), stopping(jobs));
+      for (std::size_t i = 0; i < jobs.size(); ++i) names += i == 0 ? "{}" : " and {}";
+      return keep(
+          "stop",
+          "",
+          fmt::format("after {} {} stopped (your own)", names, jobs.size() > 1 ? "are" : "is"),
+          stopping(jobs),
+          jobs);
     };
     for (const Own& one : own) {
       if (enough()) return;

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/strings.h"
+#include "json/yaml.h"
 #include "kube/names.h"
 
 namespace muster::answers {
@@ -17,7 +18,7 @@ Error no_such_path() {
   Error error;
   error.code = Code::kNotFound;
   error.message =
-      "there is no such answer; there are when, gantt, queues/Q/when, namespaces/N/when, namespaces/N/jobs/KIND.NAME/when, records, records/UID, records/UID/timeline, usage, waits and accuracy";
+      "there is no such answer; there are when, gantt, queues/Q/when, namespaces/N/when, namespaces/N/jobs/KIND.NAME/when, namespaces/N/check (POST), whatifs (POST), whatifs/ID, records, records/UID, records/UID/timeline, usage, waits and accuracy";
   return error;
 }
 
@@ -47,9 +48,11 @@ json::Value discovery(std::size_t depth) {
                                      {"kind", "Answer"},
                                      {"verbs", std::move(verbs)}});
   };
+  add("checks", true, {"create"});
   add("forecasts", true, {"get"});
   add("records", true, {"get", "list"});
   add("usage", false, {"get"});
+  add("whatifs", false, {"create", "get"});
   return json::Object{{"kind", "APIResourceList"},
                       {"apiVersion", "v1"},
                       {"groupVersion", group + "/v1"},
@@ -73,6 +76,14 @@ net::Response error_answer(const Error& error) {
   return response;
 }
 
+namespace {
+
+tl::unexpected<Error> wrong_method(const net::Target& target, std::string_view wanted) {
+  return fail(Code::kMethodNotAllowed, fmt::format("{}: want {}", target.path, wanted));
+}
+
+}  // namespace
+
 Result<Asked> what_is_asked(const std::string& method, const net::Target& target) {
   const Segments& parts = target.segments;
   Asked asked;
@@ -92,6 +103,14 @@ Result<Asked> what_is_asked(const std::string& method, const net::Target& target
     asked.resource = "forecasts";
     asked.ns = parts[kHead + 1];
     asked.anybody = false;
+  } else if (word == "namespaces" && parts.size() == kHead + 3 && last == "check") {
+    asked = {.verb = "create", .resource = "checks", .ns = parts[kHead + 1]};
+    return method == "POST" ? Result<Asked>(asked) : wrong_method(target, "POST");
+  } else if (word == "whatifs" && parts.size() <= kHead + 2) {
+    const bool asks = parts.size() == kHead + 1;
+    asked = {.verb = "create", .resource = "whatifs"};
+    if (method != (asks ? "POST" : "GET")) return wrong_method(target, asks ? "POST" : "GET");
+    return asked;
   } else if (word == "records" && parts.size() <= kHead + 3) {
     asked.resource = "records";
     if (parts.size() == kHead + 1) asked.verb = "list";
@@ -102,8 +121,7 @@ Result<Asked> what_is_asked(const std::string& method, const net::Target& target
   } else {
     return fail(no_such_path());
   }
-  if (method != "GET")
-    return fail(Code::kMethodNotAllowed, fmt::format("{} is to be read: want GET", target.path));
+  if (method != "GET") return wrong_method(target, "GET");
   return asked;
 }
 
@@ -144,11 +162,55 @@ Result<json::Value> only_one(const json::Value& answer, const std::string& job) 
 
 }  // namespace
 
+namespace {
+
+/// A manifest or a question: YAML, of which JSON is a part.
+Result<json::Value> body_of(const std::string& body) {
+  constexpr std::size_t kBodyMax = 1024 * 1024;
+  constexpr std::size_t kValuesMax = 20'000;
+  if (body.size() > kBodyMax)
+    return fail(Code::kTooLarge, fmt::format("{} bytes: at most 1 MiB is read", body.size()));
+  auto parsed = json::parse_yaml_one(body, kValuesMax);
+  if (parsed && !parsed->is_object())
+    return fail(Code::kBadRequest, "want one object in YAML or JSON");
+  return parsed;
+}
+
+Task<net::Response> answer_post(Service& service, Question question) {
+  const Segments& parts = question.target.segments;
+  auto body = body_of(question.body);
+  if (!body) co_return error_answer(body.error());
+  if (parts.back() == "check") {
+    const bool shape = question.target.get("shape") == "true";
+    const auto decision =
+        co_await service.check(question.visitor, parts[kHead + 1], std::move(*body), shape);
+    co_return decision ? json_answer(200, *decision) : error_answer(decision.error());
+  }
+  const auto answered = co_await service.what_if(question.visitor, std::move(*body));
+  if (!answered) co_return error_answer(answered.error());
+  net::Response response = json_answer(answered->status, answered->body);
+  if (answered->status == 202) response.headers.set("Retry-After", "1");
+  co_return response;
+}
+
+}  // namespace
+
 Task<net::Response> answer(Service& service, Question question) {
+  if (question.method == "POST") {
+    auto response = co_await answer_post(service, std::move(question));
+    co_return response;
+  }
   const Segments& parts = question.target.segments;
   if (parts.size() <= kHead) co_return json_answer(200, discovery(parts.size()));
   const std::string& word = parts[kHead];
   Result<json::Value> found = fail(no_such_path());
+  if (word == "whatifs") {
+    const auto later = service.find_what_if(question.visitor, parts.back());
+    if (!later) co_return error_answer(later.error());
+    net::Response response = json_answer(later->status, later->body);
+    if (later->status == 202) response.headers.set("Retry-After", "1");
+    co_return response;
+  }
   if (parts.back() == "gantt") {
     found = co_await service.gantt(question.visitor);
   } else if (parts.back() == "when" || parts.back() == "explain") {

@@ -61,7 +61,101 @@ engine::Refusal for_asker(engine::Refusal refusal, const Naming& name) {
   return refusal;
 }
 
+json::Value seat_json(const Seat& seat) {
+  json::Array gpus;
+  for (const std::int32_t gpu : seat.gpus) gpus.emplace_back(gpu);
+  return json::Object{{"task", seat.task}, {"node", seat.node}, {"gpus", std::move(gpus)}};
+}
+
+/// "ns/kind/name" is "name" in a sentence.
+std::string last_of(const std::string& job) { return job.substr(job.rfind('/') + 1); }
+
+json::Value alternative_json(const Alternative& one, const Naming& name) {
+  std::string text = one.text;
+  for (const std::string& gang : one.about) {
+    const std::size_t mark = text.find("{}");
+    if (mark != std::string::npos) text.replace(mark, 2, last_of(name(gang)));
+  }
+  json::Object row{{"change", one.change},
+                   {"flag", one.flag},
+                   {"text", text},
+                   {"verdict", verdict_name(one.verdict)},
+                   {"verified", true}};
+  put(row, "start", one.start);
+  json::Array placement;
+  for (const Seat& seat : one.placement) placement.push_back(seat_json(seat));
+  row["placement"] = std::move(placement);
+  json::Array victims;
+  for (const std::string& victim : one.victims) victims.emplace_back(name(victim));
+  row["victims"] = std::move(victims);
+  return row;
+}
+
 }  // namespace
+
+std::string refusal_text(const engine::Refusal& refusal, const Naming& name) {
+  engine::Refusal told = for_asker(refusal, name);
+  if (told.subject.find('/') != std::string::npos && name(told.subject) == kAnothersJob)
+    told.subject = kAnothersJob;
+  return engine::describe(told);
+}
+
+json::Value decision_json(const Decision& decision, const Naming& name) {
+  json::Object out{{"verdict", fate_name(decision.fate)},
+                   {"text",
+                    decision.waits ? decision.text + refusal_text(decision.forecast.refusal, name)
+                                   : decision.text},
+                   {"tasks", decision.tasks},
+                   {"gpus", static_cast<double>(decision.gpu_milli) / 1000}};
+  json::Array placement;
+  for (const Seat& seat : decision.placement) placement.push_back(seat_json(seat));
+  out["placement"] = std::move(placement);
+  json::Array victims;
+  for (const std::string& victim : decision.victims)
+    victims.push_back(json::Object{{"job", name(victim)}});
+  out["victims"] = std::move(victims);
+  const bool waits = decision.fate == Fate::kWaits || decision.fate == Fate::kNever;
+  out["wait"] = waits ? forecast_json(decision.forecast, name, decision.at) : json::Value();
+  json::Array alternatives;
+  for (const Alternative& one : decision.alternatives)
+    alternatives.push_back(alternative_json(one, name));
+  out["alternatives"] = std::move(alternatives);
+  out["at"] = format_time(decision.at);
+  out["revision"] = std::to_string(decision.revision);
+  return out;
+}
+
+json::Value whatif_json(const WhatIf& told, const Naming& name) {
+  json::Object out{{"revision", std::to_string(told.revision)},
+                   {"horizonSeconds", told.horizon / std::chrono::seconds(1)},
+                   {"draws", told.draws},
+                   {"cpuSeconds", told.cpu_s},
+                   {"summary", told.summary}};
+  json::Array jobs;
+  for (const Moved& one : told.jobs) {
+    json::Object row{{"job", name(one.job)},
+                     {"before", quantiles(one.before)},
+                     {"after", quantiles(one.after)},
+                     {"evicted", one.evicted}};
+    if (one.end_before.p50) row["endBefore"] = quantiles(one.end_before);
+    if (one.end_after.p50) row["endAfter"] = quantiles(one.end_after);
+    jobs.push_back(std::move(row));
+  }
+  out["jobs"] = std::move(jobs);
+  json::Array queues;
+  for (const QueueMoved& one : told.queues)
+    queues.push_back(json::Object{{"queue", one.queue},
+                                  {"waitBeforeSeconds", one.wait_before_s},
+                                  {"waitAfterSeconds", one.wait_after_s},
+                                  {"gpusBefore", one.gpus_before},
+                                  {"gpusAfter", one.gpus_after}});
+  out["queues"] = std::move(queues);
+  json::Array warnings;
+  for (const std::string& one : told.warnings) warnings.emplace_back(one);
+  out["warnings"] = std::move(warnings);
+  if (!told.cut.empty()) out["cut"] = told.cut;
+  return out;
+}
 
 json::Value forecast_json(const Forecast& told, const Naming& name, Time now) {
   Forecast forecast = told;
@@ -91,15 +185,8 @@ json::Value forecast_json(const Forecast& told, const Naming& name, Time now) {
   }
   out["waitsFor"] = std::move(waits);
   json::Array alternatives;
-  for (const Alternative& one : forecast.alternatives) {
-    json::Object row{{"change", one.change},
-                     {"flag", one.flag},
-                     {"text", one.text},
-                     {"verdict", verdict_name(one.verdict)},
-                     {"verified", true}};
-    put(row, "start", one.start);
-    alternatives.push_back(std::move(row));
-  }
+  for (const Alternative& one : forecast.alternatives)
+    alternatives.push_back(alternative_json(one, name));
   out["alternatives"] = std::move(alternatives);
   out["revision"] = std::to_string(forecast.revision);
   return out;

@@ -100,6 +100,27 @@ std::string_view namespace_of_name(std::string_view name) {
   return colon == std::string_view::npos ? before : before.substr(colon + 1);
 }
 
+/// Of one that the engine may not place, since something else must happen first; it is asked for by
+/// its name.
+std::optional<Forecast> gated_forecast(const Outlook& outlook, const Service::WhenAsk& ask) {
+  const std::string key = ask.ns + "/" + ask.name;
+  for (const std::string& gang : {key, "volcano:" + key}) {
+    const auto view = outlook.copy->gang(gang);
+    if (!view || view->waiting || view->running || view->bound > 0) continue;
+    Forecast out;
+    out.job = gang;
+    out.asked = outlook.asked;
+    out.state = State::kWaits;
+    out.queue = view->queue;
+    out.refusal.reason = engine::Reason::kGated;
+    if (const auto why = outlook.copy->why(gang)) out.refusal = why->refusal;
+    out.start.because = engine::describe(out.refusal);
+    out.revision = outlook.forecasts.revision;
+    return out;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<Recorder*> Service::recorder() const {
@@ -145,10 +166,13 @@ Task<Result<json::Value>> Service::when(Visitor visitor, WhenAsk ask) {
     if (!ask.kind.empty() && (parts.size() != 3 || parts[1] != ask.kind)) continue;
     if (items.size() >= ask.limit) break;
     Forecast shown = forecast;
+    const Tracked* tracked = recorder_ != nullptr ? recorder_->tracker().find(job) : nullptr;
+    if (tracked != nullptr && !tracked->record.said.empty() && tracked->record.said.front().p50)
+      shown.start.first_said = {tracked->record.said.front().at, tracked->record.said.front().p50};
     if (ask.alternatives && items.empty()) {
       AlternativesAsk trial;
       trial.job = forecast.job;
-      trial.asker.admin = visitor.may("create", "whatifs", "");
+      trial.asker = asker_of(visitor, parts.front(), job, (*outlook)->copy->queues());
       shown.alternatives = co_await live_->alternatives(*outlook, std::move(trial));
     }
     json::Value item = forecast_json(shown, naming, now);
@@ -158,6 +182,10 @@ Task<Result<json::Value>> Service::when(Visitor visitor, WhenAsk ask) {
       item.as_object()["submitted"] = format_time(gang->created);
     }
     items.push_back(std::move(item));
+  }
+  if (items.empty() && !ask.name.empty()) {
+    if (auto gated = gated_forecast(**outlook, ask); gated && naming(gated->job) != kAnothersJob)
+      items.push_back(forecast_json(*gated, naming, now));
   }
   co_return json::Value(json::Object{{"items", std::move(items)},
                                      {"others", json::Object{{"jobs", others}}},

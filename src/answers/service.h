@@ -9,8 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "answers/draft.h"
 #include "answers/live/live.h"
+#include "answers/questions.h"
 #include "answers/records/recorder.h"
+#include "answers/visitor.h"
 #include "base/env.h"
 #include "base/result.h"
 #include "json/json.h"
@@ -18,22 +21,20 @@
 
 namespace muster::answers {
 
-struct Visitor {
-  std::string user;
-  std::vector<std::string> groups;
-  /// Whether they may do this to a resource of the group; `ns` empty: in the whole cluster.
-  std::function<bool(std::string_view verb, std::string_view resource, std::string_view ns)> may;
-
-  [[nodiscard]] bool sees(std::string_view ns) const { return may("get", "records", ns); }
-};
-
-/// What other teams' jobs, users and namespaces are called.
-inline constexpr std::string_view kOthers = "(others)";
-inline constexpr std::string_view kAnothersJob = "another team's job";
-
 class Service {
  public:
-  Service(Env& env, Recorder* recorder, Live* live) : env_(env), recorder_(recorder), live_(live) {}
+  Service(Env& env, Recorder* recorder, Live* live)
+      : env_(env), recorder_(recorder), live_(live), questions_(env), gate_(env) {}
+
+  /// What the cluster knows and this room does not; what is missing is not offered.
+  struct Cluster {
+    Drafting draft;
+    /// PriorityClasses and their values.
+    std::function<std::map<std::string, std::int32_t>()> priorities;
+    std::function<Result<engine::Config>(std::string_view text)> parse_policy;
+  };
+  void know(Cluster cluster) { cluster_ = std::move(cluster); }
+  Task<void> stop();
 
   /// When what waits starts: {items, others{jobs}}, next of each queue first. What is empty does not
   /// matter; `alternatives` are tried for the first one that is shown.
@@ -45,6 +46,21 @@ class Service {
   Task<Result<json::Value>> when(Visitor visitor, WhenAsk ask);
   /// Bars of what runs and will run, in the middle course.
   Task<Result<json::Value>> gantt(Visitor visitor);
+
+  /// What would become of a job that is submitted now (decision_json); nothing is stored.
+  /// `shape`: only its shape matters, so it may as well have fewer or other tasks.
+  Task<Result<json::Value>> check(Visitor visitor,
+                                  std::string ns,
+                                  json::Value manifest,
+                                  bool shape);
+  /// A change tried on a copy: {changes, horizon, jobs}. 200 with the answer, or 202 with an id when
+  /// it takes longer.
+  struct Answered {
+    int status = 200;
+    json::Value body;
+  };
+  Task<Result<Answered>> what_if(Visitor visitor, json::Value question);
+  [[nodiscard]] Result<Answered> find_what_if(const Visitor& visitor, const std::string& id);
 
   /// {items, others{jobs, gpus}}; the query as in the path's parameters: user, queue, state,
   /// namespace, kind, name, since, until, limit.
@@ -63,9 +79,32 @@ class Service {
   /// "ns/kind/name" of a gang, or "another team's job".
   [[nodiscard]] std::string name_for(const Visitor& visitor, std::string_view gang) const;
 
+  /// What the visitor may change about a job of that namespace.
+  [[nodiscard]] Asker asker_of(const Visitor& visitor,
+                               const std::string& ns,
+                               const std::string& own,
+                               const std::vector<engine::QueueView>& queues) const;
+  Task<void> work_out(std::shared_ptr<Questions::Later> later,
+                      Questions::Slot slot,
+                      Visitor visitor,
+                      json::Value question);
+  Task<Result<json::Value>> try_changes(Visitor visitor, json::Value question);
+  /// Gangs of jobs as questions name them.
+  Task<Result<std::map<std::string, std::vector<std::string>>>> gangs_of(
+      const Visitor& visitor, std::vector<std::string> jobs);
+
   Env& env_;
   Recorder* recorder_;  // null: nothing is kept
   Live* live_;          // null: nothing is decided here
+  Cluster cluster_;
+  Questions questions_;
+  Gate gate_;
+  /// Answers to what was asked lately, by the state and the question: the same again is the same.
+  struct Known {
+    Time at;
+    json::Value answer;
+  };
+  std::map<std::string, std::shared_ptr<const Known>> known_;
 };
 
 /// The timeline of one record: each wait with its reason, what was foretold, runs and their ends, in

@@ -87,9 +87,10 @@ struct Seat {
 
 /// A change that was tried on a copy and found to help.
 struct Alternative {
-  std::string change;  ///< "workers", "queue", "duration" …
-  std::string flag;    ///< "--workers=3"; empty where none does it.
-  std::string text;
+  std::string change;              ///< "workers", "queue", "duration" …
+  std::string flag;                ///< "--workers=3"; empty where none does it.
+  std::string text;                ///< With {} for each of those that it is about.
+  std::vector<std::string> about;  ///< Keys of gangs.
   Verdict verdict = Verdict::kStarts;
   std::optional<Time> start;  ///< With kEarlier.
   std::vector<Seat> placement;

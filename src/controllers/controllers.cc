@@ -144,12 +144,15 @@ Controllers::Controllers(Env& env,
                          client::Client& client,
                          client::Informers& informers,
                          Options options)
-    : informers_(informers), options_(std::move(options)), caches_(informers) {
-  for (auto& kind : all_kinds(options_.workloads)) {
+    : informers_(informers),
+      options_(std::move(options)),
+      kinds_(all_kinds(options_.workloads)),
+      caches_(informers) {
+  for (const Kind& kind : kinds_) {
     recorders_.push_back(client::make_event_recorder(env, client, kind.name, ""));
     frames_.push_back(std::make_unique<Frame>(
         Frame::Deps{env, client, informers, caches_, *recorders_.back(), options_.settings},
-        std::move(kind),
+        kind,
         options_.workers));
   }
   if (options_.workloads)
@@ -192,6 +195,19 @@ bool Controllers::idle() const {
   return std::all_of(
              frames_.begin(), frames_.end(), [](const auto& frame) { return frame->idle(); }) &&
          (!podgc_ || podgc_->idle());
+}
+
+Drafted Controllers::draft(const json::Value& job, Time now) const {
+  const DraftRules rules{kinds_,
+                         options_.settings,
+                         [this](std::string_view name) { return caches_.priority_of(name); },
+                         now};
+  return controllers::draft(job, rules);
+}
+
+const client::Resource* Controllers::find_resource(std::string_view api_version,
+                                                   std::string_view kind) const {
+  return controllers::find_resource(kinds_, api_version, kind);
 }
 
 }  // namespace muster::controllers

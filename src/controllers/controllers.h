@@ -17,6 +17,7 @@
 #include "client/informer.h"
 #include "controllers/common/frame.h"
 #include "controllers/common/plan.h"
+#include "controllers/draft.h"
 #include "controllers/endpoints/controller.h"
 #include "controllers/nodes/controller.h"
 #include "controllers/podgc/controller.h"
@@ -53,9 +54,16 @@ class Controllers {
   /// No job is queued or being worked on.
   [[nodiscard]] bool idle() const;
 
+  /// What these controllers would make of an object, as the server would store it.
+  [[nodiscard]] Drafted draft(const json::Value& job, Time now) const;
+  /// Where objects of this apiVersion and kind live, of those that become pods here; null: none do.
+  [[nodiscard]] const client::Resource* find_resource(std::string_view api_version,
+                                                      std::string_view kind) const;
+
  private:
   client::Informers& informers_;
   Options options_;
+  std::vector<Kind> kinds_;
   Caches caches_;
   std::vector<std::unique_ptr<client::EventRecorder>> recorders_;
   std::vector<std::unique_ptr<Frame>> frames_;

@@ -3,6 +3,8 @@
 #include "answers/http.h"
 #include "engine/model/reason.h"
 #include "kube/names.h"
+#include "kube/security/tenants.h"
+#include "main/scheduler_config.h"
 
 namespace muster {
 namespace {
@@ -70,7 +72,11 @@ Answers::Answers(Env& env,
                  client::Informers& informers,
                  AnswersOptions options,
                  std::function<const scheduler::Scheduler*()> scheduler)
-    : env_(env) {
+    : env_(env),
+      client_(client),
+      informers_(informers),
+      scheduler_(scheduler),
+      queues_closed_(options.queues_closed) {
   if (options.history) {
     answers::RecorderOptions keep;
     keep.limits = *options.history;
@@ -80,17 +86,63 @@ Answers::Answers(Env& env,
       return one != nullptr && one->binding();
     };
     recorder_ = std::make_unique<answers::Recorder>(env, client, informers, std::move(keep));
+    sayings_ = std::make_unique<answers::Sayings>(env, *recorder_);
   }
+  answers::ExpectedStarts::Options write;
+  write.write = answers::write_annotations(client);
+  write.must_wait = [scheduler] {
+    const scheduler::Scheduler* one = scheduler();
+    return one != nullptr && one->binding();
+  };
+  expected_starts_ = std::make_unique<answers::ExpectedStarts>(env, std::move(write));
   answers::Live::Options look;
   look.engine = [scheduler = std::move(scheduler)] {
     const scheduler::Scheduler* one = scheduler();
     return one != nullptr && one->ready() ? &one->engine() : nullptr;
   };
+  look.made = [this](const answers::OutlookPtr& outlook) {
+    if (sayings_) env_.spawn(sayings_->note(outlook));
+    expected_starts_->note(outlook);
+  };
   live_ = std::make_unique<answers::Live>(env, std::move(look));
   service_ = std::make_unique<answers::Service>(env, recorder_.get(), live_.get());
 }
 
+void Answers::draft_with(std::function<const controllers::Controllers*()> controllers) {
+  Drafts::Parts parts;
+  parts.controllers = std::move(controllers);
+  parts.scheduler = [this] {
+    const scheduler::Scheduler* one = scheduler_();
+    return one != nullptr && one->ready() ? one : nullptr;
+  };
+  drafts_ = std::make_unique<Drafts>(env_, client_, std::move(parts));
+  answers::Service::Cluster cluster;
+  cluster.draft = [this](answers::Visitor visitor, std::string ns, json::Value job) {
+    return drafts_->make(std::move(visitor), std::move(ns), std::move(job));
+  };
+  cluster.priorities = [this] {
+    std::map<std::string, std::int32_t> out;
+    for (const auto& [name, object] : informers_.get(client::resources::kPriorityClasses).objects())
+      out[name] = static_cast<std::int32_t>(json::int_at(*object, "value"));
+    return out;
+  };
+  cluster.parse_policy = [](std::string_view text) -> Result<engine::Config> {
+    auto config = parse_scheduler_config(text);
+    if (!config) return fail(config.error());
+    return std::move(config->engine);
+  };
+  service_->know(std::move(cluster));
+}
+
 void Answers::listen_to(scheduler::Options& options) {
+  answers::Follower& follower = live_->follower();
+  options.on_event = [&follower](const engine::Event& event) { follower.heard(event); };
+  options.on_decision = [&follower](Time now, const engine::Plan& plan) {
+    follower.decided(now, plan);
+  };
+  options.on_cells = [&follower](const engine::cells::Config& config, Time now) {
+    follower.took_cells(config, now);
+  };
   if (!recorder_) return;
   options.on_wait = [this](
                         const engine::Wait& wait, const std::string& pod, const std::string& text) {
@@ -115,7 +167,10 @@ void Answers::start() {
 }
 
 Task<void> Answers::stop() {
-  live_->stop();
+  co_await service_->stop();
+  if (sayings_) co_await sayings_->stop();
+  co_await expected_starts_->stop();
+  co_await live_->stop();
   if (recorder_) co_await recorder_->stop();
 }
 
@@ -131,6 +186,26 @@ void Answers::add_metrics(prometheus::Page& page) {
            "gauge",
            "Courses that the last forecasts were made of.",
            last ? last->forecasts.draws : 0);
+  answers::Follower& follower = live_->follower();
+  page.one("muster_forecast_loop_held_seconds",
+           "gauge",
+           "The longest that making a copy of the engine has held the loop.",
+           static_cast<double>(follower.held_most().count()) / 1e6);
+  page.one("muster_forecast_follower_differences_total",
+           "counter",
+           "How often the follower of the engine decided otherwise and was made again.",
+           static_cast<double>(follower.differences()));
+}
+
+/// What everybody may use; who holds more than that by a role is not offered it.
+std::function<bool(std::string_view, std::string_view)> Answers::uses() const {
+  return [this](std::string_view queue, std::string_view ns) {
+    const auto object = informers_.get(client::resources::kQueues).find(std::string(queue));
+    if (!object) return false;
+    const kube::Admits said = kube::queue_admits(*object, ns);
+    if (said != kube::Admits::kUnsaid) return said == kube::Admits::kYes;
+    return !queues_closed_ || queue == "default";
+  };
 }
 
 Task<net::Response> Answers::answer(apiserver::AnswersCall call) {
@@ -138,7 +213,7 @@ Task<net::Response> Answers::answer(apiserver::AnswersCall call) {
   if (asked && !asked->anybody && !call.may(asked->verb, asked->resource, asked->ns))
     co_return forbidden(call, *asked);
   answers::Question question;
-  question.visitor = {call.user, call.groups, call.may};
+  question.visitor = {call.user, call.groups, call.may, uses()};
   question.method = call.method;
   question.target = std::move(call.target);
   question.body = std::move(call.body);

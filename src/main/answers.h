@@ -7,12 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "answers/live/expected_starts.h"
+#include "answers/live/sayings.h"
 #include "answers/records/recorder.h"
 #include "answers/service.h"
 #include "apiserver/server.h"
 #include "client/client.h"
 #include "client/informer.h"
 #include "command/flags.h"
+#include "main/drafts.h"
 #include "scheduler/scheduler.h"
 
 namespace muster {
@@ -20,6 +23,7 @@ namespace muster {
 struct AnswersOptions {
   std::optional<answers::HistoryLimits> history;  // absent: no records are kept
   std::string history_dir;
+  bool queues_closed = false;  // who uses a queue needs a permission
 };
 
 std::vector<command::Flag> answers_flags(const char* history);
@@ -36,6 +40,8 @@ class Answers {
 
   /// What the scheduler tells is kept, too.
   void listen_to(scheduler::Options& options);
+  /// Who makes pods of jobs here, for questions about jobs that are not submitted.
+  void draft_with(std::function<const controllers::Controllers*()> controllers);
   void start();
   Task<void> stop();
   [[nodiscard]] bool idle() const { return !recorder_ || recorder_->idle(); }
@@ -46,10 +52,19 @@ class Answers {
   [[nodiscard]] answers::Service& service() { return *service_; }
 
  private:
+  [[nodiscard]] std::function<bool(std::string_view, std::string_view)> uses() const;
+
   std::unique_ptr<answers::Recorder> recorder_;  // null: none are kept
+  std::unique_ptr<answers::Sayings> sayings_;    // likewise
+  std::unique_ptr<answers::ExpectedStarts> expected_starts_;
   std::unique_ptr<answers::Live> live_;
   std::unique_ptr<answers::Service> service_;
+  std::unique_ptr<Drafts> drafts_;
   Env& env_;
+  client::Client& client_;
+  client::Informers& informers_;
+  std::function<const scheduler::Scheduler*()> scheduler_;
+  bool queues_closed_ = false;
 };
 
 }  // namespace muster

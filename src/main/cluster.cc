@@ -79,6 +79,7 @@ Task<Result<void>> Cluster::start() {
   watching_ = make_client("system:muster");
   informers_ = std::make_unique<client::Informers>(loop_, *watching_);
   answers_client_ = make_client("system:muster-answers");
+  options_.answers.queues_closed = options_.queues_closed;
   answers_ =
       std::make_unique<Answers>(loop_, *answers_client_, *informers_, options_.answers, [this] {
         return scheduler_ ? scheduler_->scheduler() : nullptr;
@@ -94,6 +95,7 @@ Task<Result<void>> Cluster::start() {
     if (!started) agent_.reset();
     if (!started) co_return fail(not_started("agent", started.error()));
   }
+  answers_->draft_with([this] { return controllers_.get(); });
   answers_->start();
   if (!options_.pai_rest.empty()) {
     const auto started = co_await start_pai();

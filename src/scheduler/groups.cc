@@ -197,10 +197,7 @@ std::optional<engine::Group> Groups::translate(const std::string& key,
   const Group& group = found->second;
   engine::Group out = translate_group(group.kind, *group.object, options);
   // A gang that names no class is as important as its pods.
-  const json::Value& spec = json::at(*group.object, "spec");
-  const bool own =
-      json::at(spec, "priority").is_number() || !json::string_at(spec, "priorityClassName").empty();
-  if (!own && group.kind != GroupKind::kT9k && !group.members.empty())
+  if (!says_priority(group.kind, *group.object) && !group.members.empty())
     out.priority = member_priority(group);
   out.hold = out.hold || !disagreement(group).empty();
   return out;

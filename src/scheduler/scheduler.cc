@@ -131,8 +131,10 @@ class SchedulerImpl final : public Scheduler {
     return all;
   }
   Result<void> reconfigure_cells(const engine::cells::Config& config) override {
-    auto done = engine_.configure_cells(config, env_.now());
+    const Time now = env_.now();
+    auto done = engine_.configure_cells(config, now);
     if (!done) return done;
+    if (options_.on_cells) options_.on_cells(config, now);
     const bool first = !options_.cells;
     options_.cells = config;
     // What pods say about cells was of no interest before.
@@ -158,13 +160,38 @@ class SchedulerImpl final : public Scheduler {
     next.default_queue = options_.engine.default_queue;
     next.device_resource = options_.engine.device_resource;
     options_.engine = std::move(next);
-    engine_.apply(engine::ConfigChange{options_.engine});
+    tell(engine::ConfigChange{options_.engine});
     if (translate_.backfill != backfill) {
       translate_.backfill = backfill;
       surroundings_.apply_queues();
     }
     wake();
     return {};
+  }
+  [[nodiscard]] std::vector<engine::Event> events_of(
+      const std::vector<json::Value>& groups, const std::vector<json::Value>& pods) const override {
+    std::vector<engine::Event> members;
+    std::map<std::string, std::int32_t> priorities;
+    CellNotes notes;
+    for (const json::Value& object : pods) {
+      engine::Pod pod = translate_pod(object, translate_);
+      if (options_.cells) pod.cells = notes.of(object);
+      pod.gated = pod.gated || !unsupported(object).empty() ||
+                  (options_.cells_stopped && CellNotes::wants_cells(object));
+      const auto [known, first] = priorities.try_emplace(pod.group, pod.priority);
+      if (!first) known->second = std::max(known->second, pod.priority);
+      members.emplace_back(engine::PodUpsert{std::move(pod)});
+    }
+    std::vector<engine::Event> out;
+    for (const json::Value& object : groups) {
+      const GroupKind kind = group_kind_of(object);
+      engine::Group group = translate_group(kind, object, translate_);
+      if (!says_priority(kind, object) && priorities.contains(group.key))
+        group.priority = priorities.at(group.key);
+      out.emplace_back(engine::GroupUpsert{std::move(group)});
+    }
+    for (engine::Event& member : members) out.push_back(std::move(member));
+    return out;
   }
   [[nodiscard]] bool binding() const override { return !quick_.idle(); }
   [[nodiscard]] bool idle() const override {
@@ -227,7 +254,7 @@ class SchedulerImpl final : public Scheduler {
     if (!hands_.came_back(key, before, after)) return false;
     waits_.placed(key);
     groups_.pod_bound(key);
-    engine_.apply(engine::BindResult{key, true});
+    tell(engine::BindResult{key, true});
     return true;
   }
 
@@ -299,8 +326,13 @@ class SchedulerImpl final : public Scheduler {
 
   // -------------------------------------------------------------------------------------- deciding
 
-  void apply(const engine::Event& event) {
+  void tell(const engine::Event& event) {
     engine_.apply(event);
+    if (options_.on_event) options_.on_event(event);
+  }
+
+  void apply(const engine::Event& event) {
+    tell(event);
     wake();
   }
 
@@ -322,7 +354,9 @@ class SchedulerImpl final : public Scheduler {
   void decide() {
     if (options_.leads && !options_.leads()) return;
     const Duration begun = env_.monotonic();
-    const engine::Plan plan = engine_.decide(env_.now());
+    const Time now = env_.now();
+    const engine::Plan plan = engine_.decide(now);
+    if (options_.on_decision) options_.on_decision(now, plan);
     counters_.decide.add(env_.monotonic() - begun);
     for (const engine::Evict& evict : plan.evicts) {
       if (options_.on_evict) options_.on_evict(evict);
@@ -351,12 +385,12 @@ class SchedulerImpl final : public Scheduler {
     Hands::Answers out;
     out.bound = [this](const std::string& pod) { groups_.pod_bound(pod); };
     out.bind_failed = [this](const std::string& pod) {
-      engine_.apply(engine::BindResult{pod, false});
+      tell(engine::BindResult{pod, false});
       reapply_pod(pod);
       wake();
     };
     out.evict_failed = [this](const std::string& pod) {
-      engine_.apply(engine::EvictResult{pod, false});
+      tell(engine::EvictResult{pod, false});
       reapply_pod(pod);
       wake();
     };

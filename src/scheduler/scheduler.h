@@ -48,6 +48,11 @@ struct Options {
   /// False: another replica may decide by now, so nothing is decided, bound or evicted here. Null: there
   /// is no other.
   std::function<bool()> leads;
+  /// Told to whoever follows the engine, null or not, in the order in which it happens to it: what it
+  /// hears, when it decides and what came of that, and its new cells.
+  std::function<void(const engine::Event& event)> on_event;
+  std::function<void(Time now, const engine::Plan& plan)> on_decision;
+  std::function<void(const engine::cells::Config& config, Time now)> on_cells;
 };
 
 class Scheduler {
@@ -75,6 +80,9 @@ class Scheduler {
   /// Names and the device resource stay. Fails when it is of the other kind: Volcano's instead of
   /// Muster's own, or the other way round.
   virtual Result<void> reconfigure(const engine::Config& policy, engine::BackfillMode backfill) = 0;
+  /// What the engine would be told of PodGroups and pods that are not there, groups first.
+  [[nodiscard]] virtual std::vector<engine::Event> events_of(
+      const std::vector<json::Value>& groups, const std::vector<json::Value>& pods) const = 0;
   /// Bindings or evictions are under way: what can wait, should.
   [[nodiscard]] virtual bool binding() const = 0;
   /// Nothing to decide, bind, evict or report.

@@ -13,6 +13,7 @@
 #include "kube/meta.h"
 #include "kube/names.h"
 #include "kube/portal_names.h"
+#include "kube/resources.h"
 
 namespace muster::scheduler {
 namespace {
@@ -271,6 +272,23 @@ std::string group_key(GroupKind kind, std::string_view ns, std::string_view name
       "volcano", "native", "composite", "plugins", "t9k"};
   return std::string(kPrefix[static_cast<int>(kind)]) + ":" + std::string(ns) + "/" +
          std::string(name);
+}
+
+GroupKind group_kind_of(const json::Value& group) {
+  const std::string_view version = json::string_at(group, "apiVersion");
+  const auto is = [&](const kube::Resource& resource) { return version == resource.api_version(); };
+  if (is(kube::resources::kNativePodGroups))
+    return json::string_at(group, "kind") == kube::resources::kNativePodGroups.kind
+               ? GroupKind::kNative
+               : GroupKind::kComposite;
+  if (is(kube::resources::kSchedulerPluginsPodGroups)) return GroupKind::kPlugins;
+  return is(kube::resources::kT9kPodGroups) ? GroupKind::kT9k : GroupKind::kVolcano;
+}
+
+bool says_priority(GroupKind kind, const json::Value& group) {
+  const json::Value& spec = at(group, "spec");
+  return kind == GroupKind::kT9k || at(spec, "priority").is_number() ||
+         !json::string_at(spec, "priorityClassName").empty();
 }
 
 std::string group_key_of_pod(const json::Value& pod) {

@@ -28,6 +28,10 @@ struct TranslateOptions {
 /// Keys of gangs tell the kinds of group apart: a Volcano and a native PodGroup may share a name.
 enum class GroupKind { kVolcano, kNative, kComposite, kPlugins, kT9k };
 std::string group_key(GroupKind kind, std::string_view ns, std::string_view name);
+/// Of a PodGroup, by its apiVersion.
+GroupKind group_kind_of(const json::Value& group);
+/// False: it is as important as its pods.
+bool says_priority(GroupKind kind, const json::Value& group);
 /// The gang that a pod names, or empty.
 std::string group_key_of_pod(const json::Value& pod);
 

@@ -8,20 +8,41 @@
 namespace muster::answers {
 namespace {
 
-/// CPU time of this thread.
+/// How often those who ask at the same time look whether it is there.
+constexpr Duration kLook = std::chrono::milliseconds(50);
+
+}  // namespace
+
 double thread_cpu_s() {
   timespec spent{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
   return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) / 1e9;
 }
 
-/// How often those who ask at the same time look whether it is there.
-constexpr Duration kLook = std::chrono::milliseconds(50);
-
-}  // namespace
-
 Live::Live(Env& env, Options options)
-    : env_(env), options_(std::move(options)), made_(env.make_signal()) {}
+    : env_(env),
+      options_(std::move(options)),
+      follower_(env, {.engine = options_.engine}),
+      made_(env.make_signal()) {}
+
+Task<void> Live::stop() {
+  stopped_ = true;
+  co_await follower_.stop();
+}
+
+Task<Result<void>> Live::look(std::function<void(engine::Engine& engine, Time now)> work) {
+  const auto copy = co_await follower_.copy();
+  if (!copy) co_return fail(copy.error());
+  const Time now = env_.now();
+  const auto spent = std::make_shared<double>(0);
+  co_await env_.run_on_worker([copy = *copy, now, spent, work = std::move(work)] {
+    const double start = thread_cpu_s();
+    work(*copy, now);
+    *spent = thread_cpu_s() - start;
+  });
+  cpu_s_ += *spent;
+  co_return Result<void>();
+}
 
 Task<Result<OutlookPtr>> Live::outlook() {
   while (making_ && !stopped_) (void)co_await made_->wait(kLook);
@@ -31,18 +52,14 @@ Task<Result<OutlookPtr>> Live::outlook() {
 }
 
 Task<Result<OutlookPtr>> Live::make() {
-  const engine::Engine* engine = options_.engine ? options_.engine() : nullptr;
-  if (engine == nullptr || stopped_) {
-    Error error;
-    error.code = Code::kUnavailable;
-    error.message = "nothing is decided here yet; try again in a moment";
-    error.retry_after_s = 1;
-    co_return fail(std::move(error));
-  }
   making_ = true;
-  const Duration begun = env_.monotonic();
-  auto copy = std::make_shared<engine::Engine>(engine->clone());
-  held_most_ = std::max(held_most_, env_.monotonic() - begun);
+  const auto copied = co_await follower_.copy();
+  if (!copied) {
+    making_ = false;
+    made_->notify();
+    co_return fail(copied.error());
+  }
+  const std::shared_ptr<engine::Engine> copy = *copied;
   auto fresh = std::make_shared<Outlook>();
   fresh->asked = env_.now();
   fresh->copy = copy;
@@ -63,7 +80,7 @@ Task<Result<OutlookPtr>> Live::make() {
   rests_ = Duration(static_cast<std::int64_t>(fresh->cpu_s * 1e6 / options_.cpu_share));
   making_ = false;
   made_->notify();
-  if (options_.made && !stopped_) options_.made(*fresh);
+  if (options_.made && !stopped_) options_.made(fresh);
   co_return last_;
 }
 

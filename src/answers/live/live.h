@@ -1,8 +1,8 @@
 /// Forecasts of a cluster that lives: made when somebody asks, on a copy of the engine and on a
 /// worker, and kept for a while, so that many questions cost as much as one.
 ///
-/// On the loop; the courses run on a worker. What they cost bounds how often they are made anew:
-/// never more than a tenth of a core's time.
+/// On the loop; the courses run on a worker, on a copy of the engine's follower (follower.h). What
+/// they cost bounds how often they are made anew: never more than a tenth of a core's time.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "answers/alternatives.h"
+#include "answers/live/follower.h"
 #include "answers/shapes.h"
 #include "base/env.h"
 #include "base/gate.h"
@@ -39,7 +40,7 @@ class Live {
     /// CPU that one set of courses may take; fewer are played then.
     Duration cpu_most = std::chrono::seconds(2);
     /// Called with each new outlook.
-    std::function<void(const Outlook&)> made;
+    std::function<void(const OutlookPtr&)> made;
   };
   Live(Env& env, Options options);
 
@@ -47,27 +48,32 @@ class Live {
   Task<Result<OutlookPtr>> outlook();
   /// What would start the gang now, tried on the outlook's copy.
   Task<std::vector<Alternative>> alternatives(OutlookPtr outlook, AlternativesAsk ask);
+  /// Questions of the moment: `work` gets an engine of its own, on a worker, and the time that it
+  /// shows. CPU time of it counts as that of forecasts.
+  Task<Result<void>> look(std::function<void(engine::Engine& engine, Time now)> work);
 
-  void stop() { stopped_ = true; }
+  Task<void> stop();
+  [[nodiscard]] Follower& follower() { return follower_; }
 
   // For metrics.
   [[nodiscard]] double cpu_s() const { return cpu_s_; }
   [[nodiscard]] const OutlookPtr& last() const { return last_; }
-  /// The longest that a copy has held the loop.
-  [[nodiscard]] Duration held_most() const { return held_most_; }
 
  private:
   Task<Result<OutlookPtr>> make();
 
   Env& env_;
   Options options_;
+  Follower follower_;
   OutlookPtr last_;
   Duration last_made_{};
   Duration rests_{};  // how long what was made must do
   bool making_ = false, stopped_ = false;
   std::unique_ptr<Signal> made_;
   double cpu_s_ = 0;
-  Duration held_most_{};
 };
+
+/// CPU time of this thread.
+double thread_cpu_s();
 
 }  // namespace muster::answers

@@ -58,11 +58,12 @@ std::string entry_text(const json::Value& entry) {
   }
   if (what == "foretold") {
     if (text("p50").empty()) return fmt::format("foretold\tnothing: {}", text("because"));
-    return fmt::format("foretold\tstarts about {}, 8 in 10 between {} and {} ({})",
+    return fmt::format("foretold\tstarts about {}, 8 in 10 between {} and {} ({}){}",
                        answer_time(at(entry, "p50")),
                        answer_time(at(entry, "p10")),
                        answer_time(at(entry, "p90")),
-                       text("basis"));
+                       text("basis"),
+                       text("because").empty() ? "" : ": " + text("because"));
   }
   if (what == "started") {
     std::vector<std::string> nodes;

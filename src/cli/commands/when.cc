@@ -50,14 +50,26 @@ std::string table_of(const json::Array& items, bool with_namespace, Time now, in
   return rows.text();
 }
 
-}  // namespace
+/// What a watcher looks for: anything but the passing of time.
+std::string story_of(const json::Array& items) {
+  std::string out;
+  for (const json::Value& item : items)
+    out += fmt::format("{} {} {} {} {}\n",
+                       json::string_at(item, "job"),
+                       json::int_at(item, "place"),
+                       json::string_at(item, "start", "p50").substr(0, 16),
+                       json::string_at(item, "start", "basis"),
+                       json::string_at(item, "refusal", "reason"));
+  return out;
+}
 
-Task<int> run_when(Invocation& call) {
+constexpr Duration kLook = std::chrono::seconds(5);
+
+/// One look; `last` is what was shown before. Gives the exit code, or -1 while something waits.
+Task<int> show(Invocation& call, std::string& last) {
   Session& session = call.session;
   const Values& values = call.values;
   const std::string output = values.text("output");
-  if (!output.empty() && output != "json")
-    co_return session.failed(fmt::format("-o {}: want json", output));
   const bool all = values.yes("all-namespaces") || !values.text("queue").empty();
   const std::string path = all ? "when" : fmt::format("namespaces/{}/when", session.ns);
   const auto answer = co_await ask(
@@ -88,11 +100,44 @@ Task<int> run_when(Invocation& call) {
     session.console.info("Nothing waits");
     co_return 0;
   }
-  session.console.out(
-      session.console.paint_table(table_of(items, all, session.now(), session.console.columns())));
+  std::string text = table_of(items, all, session.now(), session.console.columns());
   if (const std::int64_t others = json::int_at(*answer, "others", "jobs"); all && others > 0)
-    session.console.out(fmt::format("and {} of other teams\n", others));
-  co_return 0;
+    text += fmt::format("and {} of other teams\n", others);
+  const std::string story = story_of(items);
+  if (story != last) {
+    if (!last.empty()) session.console.out("\n");
+    session.console.out(session.console.paint_table(text));
+    session.console.flush();
+    last = story;
+  }
+  co_return -1;
+}
+
+}  // namespace
+
+Task<int> run_when(Invocation& call) {
+  Session& session = call.session;
+  const Values& values = call.values;
+  const std::string output = values.text("output");
+  if (!output.empty() && output != "json")
+    co_return session.failed(fmt::format("-o {}: want json", output));
+  const bool not_submitted = values.given("file") || values.given("gpus");
+  for (const char* flag : {"exit-code", "tasks", "for"}) {
+    if (!not_submitted && values.given(flag))
+      co_return session.failed(fmt::format(
+          "--{} is about a job that is not submitted: want --file or --gpus, too", flag));
+  }
+  if (not_submitted) {
+    const int code = co_await check_jobs(call);
+    co_return code;
+  }
+  std::string last;
+  for (;;) {
+    const int code = co_await show(call, last);
+    if (code >= 0) co_return code;
+    if (!values.yes("watch")) co_return 0;
+    co_await session.env.sleep(kLook);
+  }
 }
 
 }  // namespace muster::cli

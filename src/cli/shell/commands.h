@@ -32,6 +32,9 @@ Task<int> run_explain(Invocation& invocation);
 /// The part of `explain` that HiveD's cells answer.
 Task<int> explain_virtual_cluster(Session& session, std::string name);
 Task<int> run_when(Invocation& invocation);
+/// The part of `when` that is about jobs that are not submitted.
+Task<int> check_jobs(Invocation& invocation);
+Task<int> run_whatif(Invocation& invocation);
 Task<int> run_history(Invocation& invocation);
 Task<int> run_report_usage(Invocation& invocation);
 Task<int> run_report_waits(Invocation& invocation);

@@ -261,13 +261,78 @@ Command when() {
   Command made = command("when", "[JOB…]", "Say when jobs that wait will start", &run_when);
   made.details =
       "START is the middle of what may come, 8 in 10 starts lie in RANGE, and BASIS is what that rests on: known (those before it declare how long they last), learned (from runs like them), "
-      "or none, and then no time is told.";
-  made.examples = "  muster when\n  muster when medium -o json\n  muster when --queue research\n";
+      "or none, and then no time is told. With --file or --gpus it is about a job that is not submitted: whether it would start now and where, wait and until when, or be refused, and what would "
+      "start at once instead. Nothing is stored.";
+  made.examples =
+      "  muster when\n  muster when medium -o json\n  muster when --queue research --watch\n  muster when -f job.yaml --exit-code\n  muster when --gpus 32 --tasks 4 --for 2h\n";
   made.completes = Completes::kJobs;
   made.flags = {
       all_namespaces(),
       {.name = "queue", .help = "what waits in this queue", .completes = Completes::kQueues},
       {.name = "limit", .type = FlagType::kInt, .value = "100", .help = "at most so many"},
+      yes("watch", 'w', "go on showing what changes until nothing waits"),
+      {.name = "file",
+       .shorthand = 'f',
+       .help = "a job that is not submitted; - for standard input",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "gpus",
+       .type = FlagType::kInt,
+       .help = "a job of so many GPUs that is not submitted"},
+      {.name = "tasks",
+       .type = FlagType::kInt,
+       .value = "1",
+       .help = "with --gpus: in so many tasks that start together"},
+      {.name = "for",
+       .type = FlagType::kDuration,
+       .help = "with --gpus: how long it lasts, such as 2h"},
+      yes("exit-code",
+          0,
+          "with --file or --gpus: exit with 0 if it starts now, 10 if it waits, 11 if it never starts, 12 if it is refused"),
+      output({"json"})};
+  return made;
+}
+
+Command whatif() {
+  Command made = command("whatif", "", "Try a change on a copy of the cluster", &run_whatif);
+  made.details =
+      "Says what would become of the jobs that wait and run if the cluster were changed so: the engine plays both futures on copies, with the same durations, and nothing is changed. Flags may be "
+      "repeated and combined; most take a time from now behind an @, such as --drain node-1@2h.";
+  made.examples =
+      "  muster whatif --add-nodes 4x8\n  muster whatif --drain gpu-1 --drain gpu-2@2h\n  muster whatif --queue research:capability.gpu=64 --stop sweep-17\n  muster whatif --submit job.yamlx10 "
+      "--horizon 48h\n";
+  const auto list = [](std::string name, std::string value_name, std::string help) {
+    Flag flag{.name = std::move(name), .type = FlagType::kList, .help = std::move(help)};
+    flag.value_name = std::move(value_name);
+    return flag;
+  };
+  made.flags = {
+      list("add-nodes", "NxGPUS[:MODEL]", "so many nodes more, like one of so many GPUs"),
+      list("remove-node", "NODE[@TIME]", "the node is gone"),
+      list("drain", "NODE[@TIME]", "the node is cordoned, and its jobs are evicted"),
+      list("stop", "JOB[@TIME]", "the job is stopped"),
+      list("submit", "FILE[xN]", "the job is submitted, so many times"),
+      list("priority", "JOB:CLASS", "the job gets another priority class"),
+      list("lasts", "JOB:DURATION", "the job lasts so long"),
+      list("queue", "QUEUE:KEY=VALUE", "the queue has another weight, state, or capability.gpu"),
+      {.name = "hived",
+       .help = "HiveD's configuration is this file",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "policy",
+       .help = "the policy is this file",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "file",
+       .shorthand = 'f',
+       .help = "a list of changes, as the API takes them",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      list("jobs", "JOB", "show these jobs only"),
+      {.name = "horizon",
+       .type = FlagType::kDuration,
+       .value = "24h",
+       .help = "how far to look ahead"},
       output({"json"})};
   return made;
 }
@@ -400,6 +465,7 @@ command::Section jobs_section() {
                            suspend(true),
                            explain(),
                            when(),
+                           whatif(),
                            history(),
                            report(),
                            queue(),

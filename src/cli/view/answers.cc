@@ -10,8 +10,49 @@
 
 namespace muster::cli {
 
+namespace {
+
+constexpr Duration kAgain = std::chrono::seconds(1);
+constexpr int kTriesMax = 10;
+
+std::string target_of(std::string_view path) {
+  return fmt::format("/apis/{}/v1/{}", kube::groups::kAnswers, path);
+}
+
+Error no_answers() {
+  Error error;
+  error.code = Code::kNotFound;
+  error.message =
+      fmt::format("this cluster gives no such answers ({}): it runs an older Muster, or none",
+                  kube::groups::kAnswers);
+  return error;
+}
+
+}  // namespace
+
+Task<Result<json::Value>> put_question(Session& session, std::string path, json::Value question) {
+  Result<json::Value> answer = json::Value();
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    answer = co_await session.cluster().raw("POST", target_of(path), question);
+    if (answer || answer.error().code != Code::kTooManyRequests) break;
+    co_await session.env.sleep(kAgain);
+  }
+  // An answer of which only the id is there is still being worked out.
+  while (answer && answer->is_object() && answer->get_object().size() == 1 &&
+         json::at(*answer, "id").is_string()) {
+    co_await session.env.sleep(kAgain);
+    const std::string id = json::text_at(*answer, "id");
+    answer = co_await session.cluster().raw(
+        "GET", target_of(fmt::format("{}/{}", path, id)), json::Value());
+  }
+  if (!answer && answer.error().code == Code::kNotFound &&
+      answer.error().message.find("there is no such answer") != std::string::npos)
+    co_return fail(no_answers());
+  co_return answer;
+}
+
 Task<Result<json::Value>> ask(Session& session, std::string path, Parameters parameters) {
-  std::string target = fmt::format("/apis/{}/v1/{}", kube::groups::kAnswers, path);
+  std::string target = target_of(path);
   char mark = '?';
   for (const auto& [name, value] : parameters) {
     if (value.empty()) continue;
@@ -23,10 +64,7 @@ Task<Result<json::Value>> ask(Session& session, std::string path, Parameters par
   if (!answer && answer.error().code == Code::kNotFound &&
       answer.error().message.find("there is no record") == std::string::npos &&
       answer.error().message.find("--history none") == std::string::npos)
-    co_return fail(
-        Code::kNotFound,
-        fmt::format("this cluster gives no such answers ({}): it runs an older Muster, or none",
-                    kube::groups::kAnswers));
+    co_return fail(no_answers());
   co_return answer;
 }
 

@@ -17,6 +17,10 @@ using Parameters = std::vector<std::pair<std::string, std::string>>;
 /// server without the group says so in words of its own.
 Task<Result<json::Value>> ask(Session& session, std::string path, Parameters parameters);
 
+/// POST of a question to a path below the group. One that takes longer is asked for until it is
+/// answered; one that comes too soon after another is put again.
+Task<Result<json::Value>> put_question(Session& session, std::string path, json::Value question);
+
 /// A time of an answer as people read it; "-" when it is absent.
 std::string answer_time(const json::Value& time);
 /// "2.5", "8".

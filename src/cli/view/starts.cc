@@ -35,6 +35,16 @@ std::string waits_for_text(const json::Value& forecast, Time now) {
   return parts.empty() ? "" : "  waits for " + join(parts, " and ") + "\n";
 }
 
+/// What was said first, where that was another minute.
+std::string first_said_text(const json::Value& start, Time now) {
+  const json::Value& said = at(start, "firstSaid");
+  const std::string then = moment_text(at(said, "p50"), now);
+  if (!said.is_object() || then == moment_text(at(start, "p50"), now)) return "";
+  const auto at_time = parse_time(json::string_at(said, "at"));
+  return fmt::format(
+      "; first said {} at {}", then, at_time ? local_time(*at_time).substr(11, 5) : "-");
+}
+
 std::string alternatives_text(const json::Value& forecast) {
   std::size_t width = 0;
   for (const json::Value& one : json::array_at(forecast, "alternatives"))
@@ -50,6 +60,40 @@ std::string alternatives_text(const json::Value& forecast) {
 }
 
 }  // namespace
+
+std::string decision_text(const json::Value& decision, const std::string& what, Time now) {
+  const std::string_view verdict = json::string_at(decision, "verdict");
+  const std::string_view text = json::string_at(decision, "text");
+  std::string out;
+  if (verdict == "starts") {
+    out = fmt::format("{} {}.\n", what, text);
+    for (const json::Value& victim : json::array_at(decision, "victims")) {
+      out += fmt::format("  evicts {}", short_name(json::string_at(victim, "job")));
+      if (at(victim, "user").is_string())
+        out += fmt::format(
+            " ({}, {} GPUs, {} of work lost)",
+            json::string_at(victim, "user"),
+            amount_text(at(victim, "gpus")),
+            short_human_duration(std::chrono::seconds(json::int_at(victim, "lostSeconds"))));
+      out += "\n";
+    }
+    return out;
+  }
+  if (verdict == "refused") return fmt::format("{} is refused: {}.\n", what, text);
+  out = fmt::format("{} {}: {}.\n", what, verdict == "never" ? "can never start" : "waits", text);
+  const json::Value& wait = at(decision, "wait");
+  json::Value forecast = wait;
+  if (forecast.is_object()) {
+    forecast.as_object()["alternatives"] = at(decision, "alternatives");
+    // The reason stands above.
+    if (verdict == "waits" && json::string_at(at(wait, "start"), "basis") != "none")
+      return out + starts_part(forecast, now).substr(1);
+    if (verdict == "waits" && json::string_at(at(wait, "start"), "because") != text)
+      return out + starts_part(forecast, now).substr(1);
+    return out + alternatives_text(forecast);
+  }
+  return out;
+}
 
 std::string moment_text(const json::Value& time, Time now) {
   const auto parsed = parse_time(json::as_string(time));
@@ -91,13 +135,14 @@ std::string starts_part(const json::Value& forecast, Time now) {
     for (const json::Value& one : json::array_at(forecast, "waitsFor"))
       runs = std::max(runs, json::int_at(one, "runs"));
     out +=
-        fmt::format("Starts about {}, 8 in 10 between {} and {}; {}.\n",
+        fmt::format("Starts about {}, 8 in 10 between {} and {}; {}{}.\n",
                     moment_text(at(start, "p50"), now),
                     moment_text(at(start, "p10"), now),
                     at(start, "p90").is_string() ? moment_text(at(start, "p90"), now) : "later",
                     basis == "known" ? std::string("those before it say how long they last")
                     : runs > 0 ? fmt::format("learned from {} runs like those it waits for", runs)
-                               : std::string("learned from runs like those it waits for"));
+                               : std::string("learned from runs like those it waits for"),
+                    first_said_text(start, now));
     out += waits_for_text(forecast, now);
   }
   if (json::int_at(forecast, "ageSeconds") > 60)

@@ -16,4 +16,8 @@ std::string range_text(const json::Value& start, Time now);
 /// The two parts of `explain`: when it starts, and what would start it now. Empty without an answer.
 std::string starts_part(const json::Value& forecast, Time now);
 
+/// What would become of a job that is not submitted: the whole story of a decision. `what` is how the
+/// job is called.
+std::string decision_text(const json::Value& decision, const std::string& what, Time now);
+
 }  // namespace muster::cli

@@ -1,0 +1,107 @@
+#include "answers/live/follower.h"
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "engine/test_world.h"
+#include "net/loop/loop.h"
+
+namespace muster::answers {
+namespace {
+
+using engine::Engine;
+using engine::test::kNow;
+using engine::test::node;
+using engine::test::pod;
+
+/// An engine that decides, and who follows it.
+class Leading {
+ public:
+  Leading() : engine({}), follower(loop, {.engine = [this] { return &engine; }, .batch = 50}) {}
+
+  void tell(const engine::Event& event) {
+    engine.apply(event);
+    follower.heard(event);
+  }
+  void decide() {
+    now = now + std::chrono::seconds(1);
+    const engine::Plan plan = engine.decide(now);
+    for (const engine::Bind& bind : plan.binds) running.push_back(bind.pod);
+    follower.decided(now, plan);
+  }
+  /// Something happens, as in a cluster: pods come and end, nodes come and go.
+  void step() {
+    const std::uint64_t dice = random.below(10);
+    if (dice < 6) {
+      engine::Pod p = pod(fmt::format("d/p{}", ++serial), 1LL << random.below(4));
+      p.created = now;
+      p.priority = static_cast<std::int32_t>(random.below(3));
+      tell(engine::PodUpsert{p});
+    } else if (dice < 9 && !running.empty()) {
+      const std::size_t at = random.below(running.size());
+      tell(engine::PodRemove{running[at]});
+      running.erase(running.begin() + static_cast<std::ptrdiff_t>(at));
+    } else {
+      tell(engine::NodeUpsert{node(fmt::format("n{}", random.below(8)), 8)});
+    }
+    if (random.below(3) == 0) decide();
+  }
+  std::shared_ptr<Engine> copy() {
+    std::shared_ptr<Engine> out;
+    loop.run_until_done([](Follower& asked, std::shared_ptr<Engine>& into) -> Task<void> {
+      const auto made = co_await asked.copy();
+      if (made) into = *made;
+    }(follower, out));
+    return out;
+  }
+  void close() { loop.run_until_done(follower.stop()); }
+
+  net::Loop loop;
+  Engine engine;
+  Follower follower;
+  Random random{7};
+  Time now = kNow;
+  int serial = 0;
+  std::vector<std::string> running;
+};
+
+TEST(Follower, Check2KnowsAtEveryQuestionWhatTheEngineKnows) {
+  Leading world;
+  for (int round = 0; round < 60; ++round) {
+    for (int i = 0; i < 40; ++i) world.step();
+    const auto copy = world.copy();
+    ASSERT_TRUE(copy);
+    EXPECT_EQ(copy->digest(), world.engine.digest()) << "round " << round;
+  }
+  EXPECT_EQ(world.follower.made(), 1);
+  EXPECT_EQ(world.follower.differences(), 0);
+  world.close();
+}
+
+TEST(Follower, Check2ADifferenceIsFoundAndTheFollowerIsMadeAgain) {
+  Leading world;
+  for (int i = 0; i < 100; ++i) world.step();
+  ASSERT_TRUE(world.copy());
+  // The engine hears of a node that the follower does not hear of.
+  world.engine.apply(engine::NodeUpsert{node("unheard", 8)});
+  for (int i = 0; i < 100; ++i) world.step();
+  const auto copy = world.copy();
+  ASSERT_TRUE(copy);
+  EXPECT_EQ(copy->digest(), world.engine.digest());
+  EXPECT_EQ(world.follower.differences(), 1);
+  EXPECT_EQ(world.follower.made(), 2);
+  world.close();
+}
+
+TEST(Follower, NobodyIsFollowedBeforeTheFirstQuestion) {
+  Leading world;
+  for (int i = 0; i < 100; ++i) world.step();
+  EXPECT_FALSE(world.follower.follows());
+  ASSERT_TRUE(world.copy());
+  EXPECT_TRUE(world.follower.follows());
+  world.close();
+  EXPECT_FALSE(world.follower.follows());
+}
+
+}  // namespace
+}  // namespace muster::answers
