@@ -13,6 +13,7 @@
 #include "net/tls/tls.h"
 #include "pai/people/throttle.h"
 #include "portal/api/api.h"
+#include "portal/api/decision.h"
 #include "portal/files/files.h"
 #include "portal/http/secure_writer.h"
 #include "portal/live/hub.h"
@@ -503,6 +504,8 @@ Task<json::Value> Portal::Impl::session_value(std::optional<User> user) {
     value["defaultPassword"] = known;
   }
   for (const char* one : {"exec", "log", "views", "check"}) features.push_back(json::Value(one));
+  const bool decides = co_await decides_beforehand(kube.own());
+  if (decides) features.push_back(json::Value("decide"));
   if (options.rest) features.push_back(json::Value("rest"));
   if (options.sign_in) features.push_back(json::Value("password"));
   if (options.rest_call && user && user->openpai) features.push_back(json::Value("tokens"));

@@ -8,6 +8,7 @@
 #include "json/yaml.h"
 #include "kube/meta.h"
 #include "portal/api/api.h"
+#include "portal/api/decision.h"
 #include "portal/api/locate.h"
 #include "portal/api/mask.h"
 
@@ -98,19 +99,31 @@ Task<json::Value> check_pai(World& world, const User& user, std::string text) {
       co_await world.options.rest_call(user, "POST", "/api/v2/jobs?dryRun=All", text, "text/yaml");
   json::Array findings;
   std::string objects;
+  json::Value decision;
   if (!answer) {
     findings.push_back(finding({}, "", answer.error().message));
   } else {
     const auto body = json::parse(answer->body);
-    if (answer->status >= 300)
-      findings = pai_findings(text, body ? json::text_at(*body, "message") : answer->body);
-    else if (body)
-      objects = json::to_yaml(masked(json::at(*body, "framework"), Environment::kShown));
+    if (answer->status >= 300) {
+      const std::string message = body ? json::text_at(*body, "message") : answer->body;
+      findings = pai_findings(text, message);
+      // What is wrong with the text is marked there; what is wrong with the job is a decision.
+      const auto schema = json::parse(message);
+      if (!schema || !schema->is_array()) decision = refused_decision(world, message);
+    } else if (body) {
+      const json::Value& framework = json::at(*body, "framework");
+      objects = json::to_yaml(masked(framework, Environment::kShown));
+      DecisionAsk ask;
+      ask.ns = std::string(kube::namespace_of(framework));
+      ask.object = framework;
+      ask.as_portal = true;
+      decision = co_await decide_beforehand(world, user, std::move(ask));
+    }
   }
   co_return json::Value{{"kind", "openpai"},
                         {"diagnostics", std::move(findings)},
                         {"objects", objects},
-                        {"decision", nullptr}};
+                        {"decision", std::move(decision)}};
 }
 
 Task<json::Value> check_kube(World& world, const User& user, std::string text, json::Value value) {
@@ -146,11 +159,16 @@ Task<json::Value> check_kube(World& world, const User& user, std::string text, j
     co_return result;
   }
   const auto body = json::parse(answer->body);
-  if (answer->status >= 300)
+  if (answer->status >= 300) {
     findings = body ? kube_findings(text, *body)
                     : json::Array{finding({}, "", answer->body.substr(0, 300))};
-  else if (body)
+  } else if (body) {
     result.get_object()["objects"] = json::to_yaml(masked(*body, Environment::kShown));
+    DecisionAsk ask;
+    ask.ns = ns;
+    ask.object = std::move(value);
+    result.get_object()["decision"] = co_await decide_beforehand(world, user, std::move(ask));
+  }
   co_return result;
 }
 
