@@ -92,21 +92,25 @@ Task<void> Checks::follow(SimEnv& env, ServerPart& server) {
   const auto version = static_cast<std::uint64_t>(parse_int(kept->resource_version).value_or(0));
   if (version < highest_)
     fail("revisions", fmt::format("revision {} after {} had been seen", version, highest_));
-  env.spawn(watch_pods(*server.direct));
-  env.spawn(watch_leases(*server.direct));
+  env.spawn(watch_pods(env, *server.direct));
+  env.spawn(watch_leases(env, *server.direct));
 }
 
-Task<void> Checks::watch_leases(client::Client& direct) {
+Task<void> Checks::watch_leases(SimEnv& env, client::Client& direct) {
   client::WatchOptions options;
   options.initial_events = true;
   const auto each = [this](const client::WatchEvent& event) {
     renewals_ += event.type == "MODIFIED" ? 1 : 0;
     return true;
   };
-  (void)co_await direct.watch(r::kLeases, options, each);
+  // A server ends watches that last long; what it had to say of before is said again.
+  while (true) {
+    (void)co_await direct.watch(r::kLeases, options, each);
+    co_await env.sleep(std::chrono::seconds(1));
+  }
 }
 
-Task<void> Checks::watch_pods(client::Client& direct) {
+Task<void> Checks::watch_pods(SimEnv& env, client::Client& direct) {
   client::WatchOptions options;
   options.initial_events = true;
   bool initial = true;
@@ -125,7 +129,11 @@ Task<void> Checks::watch_pods(client::Client& direct) {
     highest_ = std::max(highest_, revision);
     return true;
   };
-  (void)co_await direct.watch(r::kPods, options, each);
+  while (true) {
+    initial = true;
+    (void)co_await direct.watch(r::kPods, options, each);
+    co_await env.sleep(std::chrono::seconds(1));
+  }
 }
 
 void Checks::see_pod(const json::Value& pod, bool gone) {

@@ -59,8 +59,8 @@ class Checks {
     bool ended = false;
   };
   using Objects = std::map<std::string, json::Value>;  // by uid
-  Task<void> watch_pods(client::Client& direct);
-  Task<void> watch_leases(client::Client& direct);
+  Task<void> watch_pods(SimEnv& env, client::Client& direct);
+  Task<void> watch_leases(SimEnv& env, client::Client& direct);
   void see_pod(const json::Value& pod, bool gone);
   void check_owners(const Objects& objects);
   void check_gangs(const Objects& objects);

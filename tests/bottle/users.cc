@@ -145,8 +145,8 @@ void Users::act() {
     env_.spawn(resize(chosen->first, 1 + static_cast<int>(random.below(3))));
   } else {
     ++counts_.queues_changed;
-    env_.spawn(
-        set_queue(static_cast<int>(random.below(13)), 1 + static_cast<int>(random.below(4))));
+    queue_ = {static_cast<int>(random.below(13)), 1 + static_cast<int>(random.below(4))};
+    env_.spawn(set_queue());
   }
 }
 
@@ -180,10 +180,11 @@ void Users::mend_all() {
     if (job.endless) env_.spawn(remove(name, job));
   }
   std::erase_if(jobs_, [](const auto& each) { return each.second.endless; });
-  env_.spawn(set_queue(0, 1));
+  queue_ = {0, 1};
+  env_.spawn(set_queue());
   for (auto& [number, wanted] : nodes_) {
     wanted = {true, false};
-    env_.spawn(set_node(number, true, false));
+    env_.spawn(set_node(number));
   }
 }
 
@@ -202,18 +203,21 @@ void Users::change_node(int number) {
                     !there   ? "is deleted"
                     : closed ? "is cordoned"
                              : "is back"));
-  env_.spawn(set_node(number, there, closed));
+  env_.spawn(set_node(number));
 }
 
-/// Until it is so, or something else is wanted.
-Task<void> Users::set_node(int number, bool there, bool closed) {
+/// Until it is as it is wanted.
+Task<void> Users::set_node(int number) {
   const std::string name = fmt::format("node-{}", number);
-  const std::pair<bool, bool> wanted(there, closed);
-  for (int tries = 0; tries < kTries && nodes_[number] == wanted; ++tries) {
+  for (int tries = 0; tries < kTries; ++tries) {
+    const auto wanted = nodes_[number];
+    const auto [there, closed] = wanted;
     Result<void> done;
     if (!there) {
       done = co_await client_->remove(r::kNodes, "", name, {});
-      if (done || done.error().code == Code::kNotFound) co_return;
+      const bool gone = done || done.error().code == Code::kNotFound;
+      if (gone && nodes_[number] == wanted) co_return;
+      if (gone) continue;
     } else {
       const auto made = co_await client_->create(r::kNodes, "", make_node(number, 4));
       const auto set = co_await client_->patch(r::kNodes,
@@ -222,7 +226,8 @@ Task<void> Users::set_node(int number, bool there, bool closed) {
                                                "",
                                                client::PatchType::kMerge,
                                                {{"spec", {{"unschedulable", closed}}}});
-      if (set) co_return;
+      if (set && nodes_[number] == wanted) co_return;
+      if (set) continue;
     }
     co_await env_.sleep(std::chrono::seconds(2));
   }
@@ -253,11 +258,13 @@ Task<void> Users::remove(std::string name, Job job) {
   }
 }
 
+/// One that was overtaken on its way by a later wish writes that one again.
 Task<void> Users::suspend(std::string name, bool suspended) {
   tell_(fmt::format("user: {} {}", suspended ? "suspends" : "resumes", name));
   for (int tries = 0; tries < kTries; ++tries) {
     const auto found = jobs_.find(name);
-    if (found == jobs_.end() || found->second.suspended != suspended) co_return;
+    if (found == jobs_.end()) co_return;
+    suspended = found->second.suspended;
     const client::Resource& kind = *found->second.kind;
     json::Value patch = json::Object{};
     if (&kind == &r::kJobs)
@@ -269,8 +276,11 @@ Task<void> Users::suspend(std::string name, bool suspended) {
       json::make(patch, {"spec", "runPolicy", "suspend"}) = suspended;
     const auto done = co_await client_->patch(
         kind, "default", name, "", client::PatchType::kMerge, std::move(patch));
-    if (done || done.error().code == Code::kInvalid || done.error().code == Code::kNotFound)
-      co_return;
+    if (done || done.error().code == Code::kInvalid || done.error().code == Code::kNotFound) {
+      const auto now = jobs_.find(name);
+      if (now == jobs_.end() || now->second.suspended == suspended) co_return;
+      continue;
+    }
     co_await env_.sleep(std::chrono::seconds(2));
   }
 }
@@ -304,21 +314,23 @@ Task<void> Users::resize(std::string name, int pods) {
 }
 
 /// So many GPUs at most; 0: as many as there are.
-Task<void> Users::set_queue(int gpus, int weight) {
-  const int wanted = ++queue_version_;
-  tell_(fmt::format("queue {}: {} GPUs at most, weight {}", kTeam, gpus, weight));
-  json::Value patch = json::Object{};
-  json::make(patch, {"spec", "weight"}) = weight;
-  json::make(patch, {"spec", "capability"}) =
-      gpus == 0
-          ? json::Value()
-          : json::Value{
-                {"nvidia.com/gpu", std::to_string(gpus)}, {"cpu", "1000"}, {"memory", "1000Gi"}};
-  for (int tries = 0; tries < kTries && wanted == queue_version_; ++tries) {
-    const auto done =
-        co_await client_->patch(r::kQueues, "", kTeam, "", client::PatchType::kMerge, patch);
-    if (done || done.error().code == Code::kInvalid) co_return;
-    co_await env_.sleep(std::chrono::seconds(2));
+Task<void> Users::set_queue() {
+  tell_(fmt::format("queue {}: {} GPUs at most, weight {}", kTeam, queue_.first, queue_.second));
+  for (int tries = 0; tries < kTries; ++tries) {
+    const auto wanted = queue_;
+    const auto [gpus, weight] = wanted;
+    json::Value patch = json::Object{};
+    json::make(patch, {"spec", "weight"}) = weight;
+    json::make(patch, {"spec", "capability"}) =
+        gpus == 0
+            ? json::Value()
+            : json::Value{
+                  {"nvidia.com/gpu", std::to_string(gpus)}, {"cpu", "1000"}, {"memory", "1000Gi"}};
+    const auto done = co_await client_->patch(
+        r::kQueues, "", kTeam, "", client::PatchType::kMerge, std::move(patch));
+    const bool answered = done || done.error().code == Code::kInvalid;
+    if (answered && queue_ == wanted) co_return;
+    if (!answered) co_await env_.sleep(std::chrono::seconds(2));
   }
 }
 

@@ -54,10 +54,10 @@ class Users {
   Task<void> remove(std::string name, Job job);
   Task<void> suspend(std::string name, bool suspended);
   Task<void> resize(std::string name, int pods);
-  Task<void> set_queue(int gpus, int weight);
+  Task<void> set_queue();
   Task<void> count(std::string name);
   Task<void> create(const client::Resource* kind, json::Value object);
-  Task<void> set_node(int number, bool there, bool closed);
+  Task<void> set_node(int number);
 
   SimWorld& world_;
   SimEnv env_;
@@ -68,7 +68,7 @@ class Users {
   std::map<int, std::pair<bool, bool>> nodes_;  // there, closed; as wanted
   int next_ = 0;
   std::size_t jobs_since_ = 0;
-  int queue_version_ = 0;
+  std::pair<int, int> queue_{0, 1};  // GPUs at most, weight; as wanted
   std::uint64_t actions_ = 0;
   Counts counts_;
 };
