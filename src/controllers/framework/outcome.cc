@@ -6,6 +6,7 @@
 
 #include "base/md5.h"
 #include "base/strings.h"
+#include "controllers/common/objects.h"
 #include "kube/framework.h"
 
 namespace muster::controllers::framework {
@@ -107,6 +108,20 @@ json::Value completion_of_pod(const json::Value& pod) {
   json::Value status = completion_status(code, "Pod failed: " + json::dump(seen));
   status.as_object()["pod"] = std::move(seen);
   return status;
+}
+
+bool ended_by_itself(const json::Value& pod) {
+  if (code_of_reason(pod)) return true;
+  const Time began =
+      time_at(json::at(pod, "metadata", "deletionTimestamp")) -
+      std::chrono::seconds(json::int_at(pod, "metadata", "deletionGracePeriodSeconds"));
+  bool ended = false;
+  for (const json::Value& each : json::array_at(pod, "status", "containerStatuses")) {
+    const json::Value& finished = json::at(each, "state", "terminated", "finishedAt");
+    if (!finished.is_string() || time_at(finished) >= began) return false;
+    ended = true;
+  }
+  return ended;
 }
 
 std::string missing_image(const json::Value& pod) {

@@ -16,6 +16,10 @@ json::Value completion_status(std::int64_t code, std::string diagnostics);
 /// Of a pod that has succeeded or failed; with `pod`, what its containers said.
 json::Value completion_of_pod(const json::Value& pod);
 
+/// Of a pod that is being deleted and has ended: whether that was its own doing. What containers do once
+/// they are told to end is not: one that saves its work and exits with 0 was taken away all the same.
+bool ended_by_itself(const json::Value& pod);
+
 /// What the node says of an image that no registry has, so that waiting for it is in vain; empty if
 /// the pod waits for nothing or for something that may come.
 std::string missing_image(const json::Value& pod);

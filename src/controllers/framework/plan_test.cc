@@ -244,6 +244,43 @@ TEST(Framework, APreemptedGangStartsAgainWhole) {
   EXPECT_EQ(annotation_of(world.pod("job-worker-1"), "FC_FRAMEWORK_ATTEMPT_ID"), "1");
 }
 
+/// How a pod ends once it is told to go says nothing about the task.
+TEST(Framework, APodThatEndsWhileItIsDeletedWasTakenAway) {
+  struct {
+    std::string what;
+    int code;              // of the container; -1: it never started
+    int ended_before_s;    // the deletion
+    std::string reason;    // of the pod
+    int attempt;           // of the job, afterwards
+    std::int64_t counted;  // retries
+  } cases[] = {
+      {"exits with 0 when told to", 0, 0, "", 1, 0},
+      {"fails when told to", 7, 0, "", 1, 0},
+      {"was between its containers", -1, 0, "", 1, 0},
+      {"had failed by itself", 7, 5, "", 1, 1},
+      {"had succeeded by itself", 0, 5, "", 0, 0},
+      {"was evicted", -1, 0, "Evicted", 1, 0},
+  };
+  for (const auto& each : cases) {
+    World world({.workers = 1, .min_succeeded = 1, .retries = 1});
+    world.run_all();
+    if (each.code >= 0) {
+      world.end("job-worker-0", each.code);
+    } else {
+      world.phase("job-worker-0", "Failed");
+    }
+    json::Object& status = json::make_object(world.objects["Pod"].at("job-worker-0"), {"status"});
+    if (!each.reason.empty()) status["reason"] = each.reason;
+    world.now = world.now + std::chrono::seconds(each.ended_before_s);
+    world.terminate("job-worker-0");
+    world.settle_all();
+    EXPECT_EQ(world.attempt(), each.attempt) << each.what;
+    EXPECT_EQ(json::int_at(world.job, "status", "retryPolicyStatus", "accountableRetriedCount"),
+              each.counted)
+        << each.what;
+  }
+}
+
 TEST(Framework, APreemptedTaskOfAnIncrementalJobStartsAgainAlone) {
   World world({.task_fancy = true});
   world.run_all();

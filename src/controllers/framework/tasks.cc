@@ -152,7 +152,7 @@ class TaskStep {
     const bool finished = phase == "Succeeded" || phase == "Failed";
     if (is_deleting(*pod)) {
       attempt().as_object()["completionStatus"] =
-          finished ? completion_of_pod(*pod)
+          finished && ended_by_itself(*pod) ? completion_of_pod(*pod)
           : ending != 0
               ? completion_status(ending, "The pod was stopped")
               : completion_status(completion::kPodExternalDeleted, "Pod was deleted by others");
