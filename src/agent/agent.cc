@@ -27,6 +27,7 @@
 #include "agent/pod/runtime_choice.h"
 #include "agent/process/process_runtime.h"
 #include "agent/runtimes.h"
+#include "agent/streams/former_logs.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/meta.h"
@@ -170,6 +171,16 @@ class AgentImpl final : public Agent {
 
   PodStreamServer& streams() override { return *streams_; }
   Metrics& metrics() override { return *metrics_; }
+  Task<std::optional<std::string>> former_log(std::string pod_uid,
+                                              std::string container,
+                                              std::size_t bytes_max) override {
+    std::optional<std::string> text;
+    std::function<void()> work = [&] {
+      text = former_logs(options_.directory).read(pod_uid, container, bytes_max);
+    };
+    co_await loop_.run_on_worker(std::move(work));
+    co_return text;
+  }
   std::vector<std::string> shortcomings() const override { return runtime_->shortcomings(); }
 
  private:

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,11 @@ class Agent {
 
   /// Logs, exec, attach and port-forward of pods on this agent's nodes.
   virtual PodStreamServer& streams() = 0;
+  /// What a container of a pod that is gone wrote, the last `bytes_max` of it; nothing if that was not
+  /// kept (streams/former_logs.h).
+  virtual Task<std::optional<std::string>> former_log(std::string pod_uid,
+                                                      std::string container,
+                                                      std::size_t bytes_max) = 0;
   virtual Metrics& metrics() = 0;
   /// What this machine lacks, one line each; empty: nothing.
   [[nodiscard]] virtual std::vector<std::string> shortcomings() const = 0;

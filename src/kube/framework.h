@@ -32,6 +32,8 @@ inline constexpr std::string_view kPodUid = "FC_POD_UID";
 inline constexpr std::string_view kSshSecret = "muster.dev/ssh-secret";
 /// On a Framework, "running,failed": the states whose coming is told with an event.
 inline constexpr std::string_view kNotify = "muster.dev/notify";
+/// On a pod, "true": its logs outlive it on its node for a while.
+inline constexpr std::string_view kKeepLogs = "muster.dev/keep-logs";
 
 /// In the status of a task that was tried again: its former attempts, the oldest first, with what
 /// people ask of them. Ours; FrameworkController forgets them.

@@ -348,6 +348,10 @@ Task<Result<void>> Cluster::start_pai() {
   options.listen = options_.pai_rest;
   options.admin_password_file = options_.admin_password_file;
   options.keep_password_in = options_.data + "/admin-password";
+  if (agent_)
+    options.rest.former_log = [this](std::string pod_uid, std::size_t bytes_max) {
+      return agent_->former_log(std::move(pod_uid), "app", bytes_max);
+    };
   pai_client_ = make_client("system:muster-pai");
   pai_ = std::make_unique<pai::Service>(loop_, *pai_client_, *informers_, std::move(options));
   auto started = co_await pai_->start();

@@ -500,6 +500,8 @@ def retried(alice, muster):
     status, detail = alice("GET", "/jobs/alice~again/attempts/0")
     check("its first attempt is known", known, detail)
     check("with its end", known and detail["jobStatus"]["appExitCode"] == -101, detail)
+    log = "/jobs/alice~again/attempts/0/taskRoles/workera/taskIndex/0/attempts/0/logs"
+    check("and its log", until(lambda: alice("GET", log)[0] == 200, 10, 0.3), lambda: alice("GET", log))
     attempts = alice("GET", "/jobs/alice~again/job-attempts")[1]
     check("both are listed", [each["attemptIndex"] for each in attempts] == [1, 0], attempts)
     alice("PUT", "/jobs/alice~again/executionType", {"value": "STOP"})
@@ -507,7 +509,9 @@ def retried(alice, muster):
 
 def retried_tasks(alice):
     """A task of an incremental job is tried alone; each of its attempts is shown."""
-    text = job("thrice", "exit 5", gpu=0, priority="oppo").replace("Worker_A:", "Worker_A:\n    taskRetryCount: 2")
+    text = job("thrice", "echo try $FC_TASK_ATTEMPT_ID; exit 5", gpu=0, priority="oppo").replace(
+        "Worker_A:", "Worker_A:\n    taskRetryCount: 2"
+    )
     text = text.replace("extras: {", "extras: {gangAllocation: false, ")
     check("an incremental job is taken", submit(alice, text)[0] == 202)
     check("and fails", comes(alice, "alice~thrice", "FAILED"), lambda: alice("GET", "/jobs/alice~thrice"))
@@ -517,6 +521,14 @@ def retried_tasks(alice):
     check("a task's former attempts are known", seen == [(i, 5, "FAILED") for i in (2, 1, 0)], seen)
     pods = {one["containerId"] for one in attempts}
     check("each with its own pod", len(pods) == 3 and all(pods), attempts)
+    plain = Api(alice.port, alice.authorization, "")
+    for number in range(3):
+        where = alice("GET", f"{base}/{number}/logs")
+        log = plain("GET", where[1]["locations"][0]["uri"]) if where[0] == 200 else where
+        check(f"what attempt {number} wrote", log == (200, f"try {number}\n"), log)
+    tail = alice("GET", f"{base}/0/logs?tail-mode=true")[1]["locations"][0]["uri"]
+    check("and its end", plain("GET", tail) == (200, "try 0\n"))
+    check("no log of an attempt that never was", is_error(alice("GET", base + "/7/logs"), 404, "NoTaskLogError"))
 
 
 def programs(alice):

@@ -8,8 +8,10 @@
 #include "agent/files.h"
 #include "agent/pod/names.h"
 #include "agent/pod/runtime_choice.h"
+#include "agent/streams/former_logs.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "kube/framework.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
 #include "kube/names.h"
@@ -198,8 +200,10 @@ Task<void> PodSandbox::tear_down() {
   co_await remove();
   life_.context.gpus.release(life_.uid);
   const auto places = life_.places;
-  const auto work = [places] {
+  const bool keeps = kube::annotation(*life_.pod, kube::names::framework::kKeepLogs) == "true";
+  const auto work = [places, keeps, uid = life_.uid, logs = former_logs(life_.context.directory)] {
     std::error_code ignored;
+    if (keeps) logs.keep(places.disk, uid);
     fs::remove_all(places.disk, ignored);
     fs::remove_all(places.run, ignored);
   };

@@ -200,7 +200,8 @@ class Maker {
     json::Object ports;
     for (const auto& [label, count] : role.ports) ports[label] = count;
     json::Object annotations{{names::pai::kPorts, json::dump(ports)},
-                             {names::kSubmittedAt, format_micro_time(facts_.now)}};
+                             {names::kSubmittedAt, format_micro_time(facts_.now)},
+                             {names::framework::kKeepLogs, "true"}};
     if (facts_.hived) {
       annotations[names::hived::kSchedulingSpec] = scheduling_spec(job_, role);
     } else {

@@ -63,7 +63,10 @@ Task<void> Attempts::keep(client::ObjectPtr framework) {
   const std::string ns(kube::namespace_of(*framework));
   const std::string name = map_name(kube::name_of(*framework));
   const std::string number = std::to_string(attempt_of(*framework));
-  std::string text = json::dump(trimmed(*framework));
+  // A copy and a text of all tasks: beside the loop.
+  std::string text;
+  std::function<void()> make = [&] { text = json::dump(trimmed(*framework)); };
+  co_await env_.run_on_worker(std::move(make));
   if (text.size() > kBytesMax) co_return;
   for (int tries = 0; tries < 5; ++tries) {
     auto map = co_await client_.get(kConfigMaps, ns, name);

@@ -1,6 +1,8 @@
 /// What the routes of jobs work with.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +20,11 @@ namespace muster::pai::rest {
 /// Where OpenPAI's jobs and their storages live.
 inline constexpr const char* kJobsNamespace = "default";
 
+/// What container `app` of a pod that is gone wrote, the last `bytes_max` of it; nothing if it was not
+/// kept.
+using FormerLog =
+    std::function<Task<std::optional<std::string>>(std::string pod_uid, std::size_t bytes_max)>;
+
 struct Jobs {
   Env& env;
   client::Client& client;
@@ -27,6 +34,7 @@ struct Jobs {
   Attempts& attempts;
   RateLimit lists, submits;
   std::string scheduler, runtime_image;  // see RestOptions
+  FormerLog former_log;                  // empty: none is kept
   /// Frameworks that are being made: a second submission of the name meanwhile is one too many.
   std::set<std::string> making;
 };
@@ -35,6 +43,12 @@ struct Jobs {
 Answer<const Job*> find_job(const JobIndex& index, const std::string& id);
 /// The owner or an administrator; 403 for others.
 Answer<void> check_owner(const Call& call, const Job& job);
+
+/// A JSON answer made of a Framework. Of one with many tasks it is made beside the loop, which nothing
+/// may hold for long; `make` must look at nothing else that changes.
+Task<Reply> made_of(Env& env,
+                    client::ObjectPtr framework,
+                    std::function<json::Value(const json::Value& framework)> make);
 
 /// The claims that the caller's groups name.
 struct Storages {

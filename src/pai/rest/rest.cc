@@ -91,6 +91,7 @@ Rest::Rest(RestParts parts, RestOptions options)
             rest::RateLimit(options_.submits_per_hour, std::chrono::hours(1)),
             options_.scheduler,
             options_.runtime_image,
+            options_.former_log,
             {}} {
   add(rest::login_routes(people_, options_.version));
   add(rest::user_routes(people_));

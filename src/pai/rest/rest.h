@@ -21,6 +21,8 @@ struct RestOptions {
   std::string version;  // of Muster, as GET /info tells it
   // Of the jobs' pods (Facts); empty: as Facts has them.
   std::string scheduler, runtime_image;
+  /// See Jobs; empty: logs go with their pods.
+  rest::FormerLog former_log;
   // OpenPAI 1.8's defaults.
   std::size_t calls_per_minute = 600;  // per address
   std::size_t lists_per_minute = 120;  // per user

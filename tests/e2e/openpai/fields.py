@@ -484,8 +484,9 @@ FIELDS = [
     Row(
         "logs of a task",
         "files on its node, for each attempt",
-        "e2e.pai_rest: and what is in it",
-        here="the log of the pod, which stays until the job is deleted or the task is tried again",
-        why="nothing has to be installed on nodes; `kubectl logs` shows the same",
+        "e2e.pai_rest: a task's former attempts are known",
+        here="the pod's log, which `kubectl logs` shows, too; of former attempts the newest 1,000 on a machine, 1 GiB and 7 days "
+        "of them. On nodes of another kubelet logs go with their pods",
+        why="nothing has to be installed on nodes",
     ),
 ]
