@@ -32,7 +32,9 @@ void decisions();
 void gang();
 void fgd_openb();
 void backfill_philly();
+void backfill_learned();
 void deep_backlog();
+void copies();
 void preempt_min();
 
 }  // namespace muster::bench

@@ -1,4 +1,4 @@
-// engine_bench [decisions gang fgd-openb backfill-philly deep-backlog preempt-min]: all by default.
+// engine_bench [decisions gang fgd-openb backfill-philly backfill-learned deep-backlog copies preempt-min]: all by default.
 #include <sys/resource.h>
 #include <zlib.h>
 
@@ -75,7 +75,9 @@ int main(int argc, char** argv) {
                                                     {"gang", gang},
                                                     {"fgd-openb", fgd_openb},
                                                     {"backfill-philly", backfill_philly},
+                                                    {"backfill-learned", backfill_learned},
                                                     {"deep-backlog", deep_backlog},
+                                                    {"copies", copies},
                                                     {"preempt-min", preempt_min}};
   for (const auto& [name, run] : all) {
     bool wanted = argc == 1;

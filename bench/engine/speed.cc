@@ -1,9 +1,12 @@
 // How many decisions a second, one large gang, a deep backlog, evictions.
 #include <algorithm>
+#include <cstdio>
 #include <ctime>
 #include <deque>
 #include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "bench.h"
 
@@ -206,80 +209,132 @@ void deep_backlog() {
 
 namespace {
 
-/// As clusters are: reservations, priorities that may evict, pods of every size and gangs, and nobody
-/// says how long anything takes. One release, decided alone.
-void busy_backlog() {
-  fmt::print(
-      "busy-backlog: 10,000 nodes, 100 queues, 30,000 pods run and 70,000 wait, durations unknown, 8 reservations\n");
-  Engine e(Config{});
-  const int nodes = 10'000;
-  const int queues = 100;
-  for (int i = 0; i < nodes; ++i) e.apply(NodeUpsert{gpu_node(fmt::format("node-{}", i), 8)});
-  for (int q = 0; q < queues; ++q) {
-    Queue queue;
-    queue.name = fmt::format("q{}", q);
-    e.apply(QueueUpsert{queue});
+/// As clusters are: reservations, pods of every size and gangs, and nobody says how long anything
+/// takes. Three in ten of the pods run.
+class Busy {
+ public:
+  Busy(int nodes, int queues, int pods) : queues_(queues) {
+    for (int i = 0; i < nodes; ++i) e.apply(NodeUpsert{gpu_node(fmt::format("node-{}", i), 8)});
+    for (int q = 0; q < queues; ++q) {
+      Queue queue;
+      queue.name = fmt::format("q{}", q);
+      e.apply(QueueUpsert{queue});
+    }
+    for (int made = 0; made < pods;) made += submit(Time{now.us + made_});
+    for (const auto& b : e.decide(now).binds) running.push_back(b.pod);
+    // Reservations whose time nobody knows hold room back from now on.
+    now = now + std::chrono::minutes(20);
+    (void)e.decide(now);
   }
-  Random r(3);
-  int made = 0;
-  const auto submit = [&](Time at) {
-    const int id = made++;
+
+  int submit(Time at) {
+    const int id = made_++;
     const int members = id % 10 == 0 ? 4 : 1;
     const std::string key = fmt::format("bench/g-{}", id);
     if (members > 1) {
       Group g;
       g.key = key;
       g.min_member = members;
-      g.queue = fmt::format("q{}", id % queues);
+      g.queue = fmt::format("q{}", id % queues_);
       g.created = at;
       e.apply(GroupUpsert{g});
     }
-    const std::int64_t gpus = members > 1 ? 8 : 1LL << r.below(4);
+    const std::int64_t gpus = members > 1 ? 8 : 1LL << random.below(4);
     for (int m = 0; m < members; ++m) {
       Pod p = gpu_pod(fmt::format("{}-{}", key, m), gpus, 1000 * gpus, 8 * gpus);
       if (members > 1) p.group = key;
-      p.queue = fmt::format("q{}", id % queues);
+      p.queue = fmt::format("q{}", id % queues_);
       p.created = at;
       e.apply(PodUpsert{p});
     }
     return members;
-  };
+  }
+
+  Engine e{Config{}};
+  Random random{3};
   std::vector<std::string> running;
   Time now = Time::from_seconds(1000);
-  int pods = 0;
-  while (pods < 100'000) pods += submit(Time{now.us + made});
-  for (const auto& b : e.decide(now).binds) running.push_back(b.pod);
-  // Reservations whose time nobody knows hold room back from now on.
-  now = now + std::chrono::minutes(20);
-  (void)e.decide(now);
+
+ private:
+  int queues_;
+  int made_ = 0;
+};
+
+/// One release, decided alone.
+void busy_backlog() {
+  fmt::print(
+      "busy-backlog: 10,000 nodes, 100 queues, 30,000 pods run and 70,000 wait, durations unknown, 8 reservations\n");
+  Busy busy(10'000, 100, 100'000);
+  std::vector<std::string>& running = busy.running;
   std::vector<double> times;
   std::size_t bound = 0;
   for (int i = 0; i < 1000; ++i) {
-    const std::size_t at = r.below(running.size());
+    const std::size_t at = busy.random.below(running.size());
     const std::string gone = std::exchange(running[at], running.back());
     running.pop_back();
-    now = now + std::chrono::seconds(1);
+    busy.now = busy.now + std::chrono::seconds(1);
     const double start = thread_seconds();
-    e.apply(PodRemove{gone});
-    const Plan plan = e.decide(now);
+    busy.e.apply(PodRemove{gone});
+    const Plan plan = busy.e.decide(busy.now);
     times.push_back(seconds_since(start) * 1e6);
     bound += plan.binds.size();
     for (const auto& b : plan.binds) running.push_back(b.pod);
     if (i % 3 == 0) {
-      submit(now);
-      (void)e.decide(now);
+      busy.submit(busy.now);
+      (void)busy.e.decide(busy.now);
     }
   }
+  double mean = 0;
+  for (const double t : times) mean += t / static_cast<double>(times.size());
   std::sort(times.begin(), times.end());
-  fmt::print("  one release: p50 {:.0f} us, p99 {:.0f} us; {} run, {} pods wait, {} started\n\n",
-             times[times.size() / 2],
-             times[times.size() * 99 / 100],
-             running.size(),
-             e.stats().pods - static_cast<std::int64_t>(running.size()),
-             bound);
+  fmt::print(
+      "  one release: p50 {:.0f} us, mean {:.0f} us, p99 {:.0f} us; {} run, {} pods wait, {} started\n\n",
+      times[times.size() / 2],
+      mean,
+      times[times.size() * 99 / 100],
+      running.size(),
+      busy.e.stats().pods - static_cast<std::int64_t>(running.size()),
+      bound);
+}
+
+double resident_mb() {
+  long pages = 0, resident = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r"); file != nullptr) {
+    if (std::fscanf(file, "%ld %ld", &pages, &resident) != 2) resident = 0;
+    (void)std::fclose(file);
+  }
+  return static_cast<double>(resident) * 4096 / 1e6;
 }
 
 }  // namespace
+
+void copies() {
+  fmt::print("copies: the engine of a busy cluster, copied; CPU time, best of five\n");
+  for (const auto& [nodes, queues, pods] : {std::tuple(100, 10, 1'000),
+                                            std::tuple(1'000, 20, 10'000),
+                                            std::tuple(10'000, 100, 100'000)}) {
+    Busy busy(nodes, queues, pods);
+    double clone = 1e9, rehearsal = 1e9;
+    const double before = resident_mb();
+    std::vector<Engine> kept;
+    for (int i = 0; i < 5; ++i) {
+      double start = thread_seconds();
+      kept.push_back(busy.e.clone());
+      clone = std::min(clone, seconds_since(start));
+      start = thread_seconds();
+      const Engine played = busy.e.rehearsal();
+      rehearsal = std::min(rehearsal, seconds_since(start));
+    }
+    fmt::print(
+        "  {:>6} nodes, {:>7} pods: clone {:.2f} ms, rehearsal {:.2f} ms, {:.1f} MB a copy\n",
+        nodes,
+        pods,
+        clone * 1e3,
+        rehearsal * 1e3,
+        (resident_mb() - before) / 5);
+  }
+  fmt::print("\n");
+}
 
 void preempt_min() {
   fmt::print(

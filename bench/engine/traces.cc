@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -100,6 +101,7 @@ struct Queueing {
   double mean_large = 0;
   double cpu_s = 0;
   std::size_t started = 0;
+  std::vector<double> late;  ///< Of those that held a reservation: start less first told start.
 };
 
 Queueing summarise(const std::vector<Job>& jobs,
@@ -148,6 +150,8 @@ Queueing run_engine(const std::vector<Job>& jobs,
                       std::greater<>>
       ends;
   std::size_t next = 0;
+  std::map<std::string, std::int64_t> told_start;  // by holder
+  std::vector<double> late;
   std::optional<std::int64_t> wake;
   const auto second = [](std::int64_t s) { return Time{1'000'000'000'000 + s * 1'000'000}; };
   while (next < jobs.size() || !ends.empty()) {
@@ -185,14 +189,22 @@ Queueing run_engine(const std::vector<Job>& jobs,
     wake.reset();
     // Work that is declared needs no waking: what it waits for is known.
     if (!told && plan.wake) wake = std::max(now + 1, (plan.wake->us - second(0).us) / 1'000'000);
+    for (const Reservation& r : plan.reservations) {
+      if (r.start) told_start.try_emplace(r.holder, (r.start.us - second(0).us) / 1'000'000);
+    }
     for (const auto& b : plan.binds) {
       const std::size_t j = std::stoull(b.pod.substr(0, b.pod.find('-')));
       if (starts[j] >= 0) continue;
       starts[j] = now;
+      const auto first = told_start.find(pods[j].size() > 1 ? fmt::format("j{}", j) : b.pod);
+      if (first != told_start.end()) late.push_back(static_cast<double>(now - first->second));
       ends.emplace(now + jobs[j].duration, j);
     }
   }
-  return summarise(jobs, starts, cpu_seconds() - cpu);
+  Queueing q = summarise(jobs, starts, cpu_seconds() - cpu);
+  std::sort(late.begin(), late.end());
+  q.late = std::move(late);
+  return q;
 }
 
 enum class Reference { kFifo, kEasy, kSjf };
@@ -320,6 +332,24 @@ void print(const char* name, const Queueing& q) {
              q.started);
 }
 
+/// How late those were that held a reservation, against the first start they were told.
+void print_late(const char* name, const Queueing& q) {
+  if (q.late.empty()) return;
+  const auto at = [&](double p) {
+    return q.late[static_cast<std::size_t>(p * static_cast<double>(q.late.size() - 1))];
+  };
+  const auto patience = static_cast<double>(Config{}.patience.count()) / 1e6;
+  const auto over =
+      std::count_if(q.late.begin(), q.late.end(), [&](double s) { return s > patience; });
+  fmt::print(
+      "  {}: {} held a reservation; {:.0f} % started more than patience after the first start they were told; p50 {:.0f} s, p99 {:.0f} s\n",
+      name,
+      q.late.size(),
+      100 * static_cast<double>(over) / static_cast<double>(q.late.size()),
+      at(0.5),
+      at(0.99));
+}
+
 }  // namespace
 
 void fgd_openb() {
@@ -364,19 +394,74 @@ void fgd_openb() {
       "peers: FGD 4.77 / 4.61, BestFit 7.14 / 6.92, Random 13.70 / 12.53; FGD's simulator about 10 minutes a replay\n\n");
 }
 
-void backfill_philly() {
-  const std::string folder = traces_folder();
-  std::vector<Job> all;
-  std::vector<Job> window;
+namespace {
+
+/// Of the Philly trace: those submitted from `from` to `to`, in seconds.
+std::vector<Job> philly(std::int64_t from, std::int64_t to) {
+  std::vector<Job> jobs;
   std::map<std::string, std::shared_ptr<const Origin>> origins;  // by virtual cluster
-  for (const auto& row : read_csv(folder + "/philly_jobs.csv.gz")) {
+  for (const auto& row : read_csv(traces_folder() + "/philly_jobs.csv.gz")) {
     Job job{std::stoll(row[1]), std::stoll(row[3]), std::stoll(row[4])};
+    if (job.submit < from || job.submit > to) continue;
     auto& origin = origins[row[2]];
     if (origin == nullptr) origin = std::make_shared<const Origin>("", "", row[2]);
     job.origin = origin;
-    all.push_back(job);
-    if (job.submit >= 3'590'959 && job.submit <= 4'800'558) window.push_back(job);
+    jobs.push_back(job);
   }
+  return jobs;
+}
+
+/// A trace with users and without virtual clusters.
+std::vector<Job> philly_users() {
+  std::vector<Job> jobs;
+  for (const auto& row : read_csv(traces_folder() + "/philly_15k_users.csv.gz")) {
+    Job job{std::stoll(row[1]), std::stoll(row[3]), std::stoll(row[4])};
+    job.origin = std::make_shared<const Origin>(row[2], "", "");
+    jobs.push_back(job);
+  }
+  return jobs;
+}
+
+}  // namespace
+
+/// What it costs that nobody says how long work takes. The constants were chosen on the first window.
+void backfill_learned() {
+  fmt::print("backfill-learned: what nothing told costs\n");
+  fmt::print("  {:<34} {:>9} {:>9} {:>7} {:>9} {:>9} {:>7} {:>9}\n",
+             "jobs, nodes of 8 GPUs",
+             "mean s",
+             "learned",
+             "ratio",
+             "> 8 GPUs",
+             "learned",
+             "ratio",
+             "CPU");
+  const auto row = [](const char* title, const std::vector<Job>& jobs, int nodes) {
+    const Queueing told = run_engine(jobs, nodes, Config{}.reservations);
+    const Queueing learned = run_engine(jobs, nodes, Config{}.reservations, false);
+    fmt::print("  {:<34} {:>9.0f} {:>9.0f} {:>7.2f} {:>9.0f} {:>9.0f} {:>7.2f} {:>7.1f} s\n",
+               fmt::format("{}, {}", title, nodes),
+               told.mean_wait,
+               learned.mean_wait,
+               learned.mean_wait / told.mean_wait,
+               told.mean_large,
+               learned.mean_large,
+               learned.mean_large / told.mean_large,
+               told.cpu_s + learned.cpu_s);
+    print_late("told", told);
+    print_late("learned", learned);
+  };
+  const auto window = philly(3'590'959, 4'800'558);
+  row("2017-10-16..30", window, 86);
+  row("2017-10-16..30", window, 64);
+  row("held out: 2017-11-13..27", philly(6'010'159, 7'219'758), 64);
+  row("held out: users", philly_users(), 160);
+  fmt::print("\n");
+}
+
+void backfill_philly() {
+  const std::vector<Job> all = philly(0, std::numeric_limits<std::int64_t>::max());
+  const std::vector<Job> window = philly(3'590'959, 4'800'558);
   const auto table = [](const char* title, const std::vector<Job>& jobs, int nodes) {
     fmt::print("backfill-philly: {}, {} jobs, {} nodes of 8 GPUs\n", title, jobs.size(), nodes);
     fmt::print("  {:<22} {:>12} {:>12} {:>14} {:>11} {:>8}\n",
@@ -396,6 +481,8 @@ void backfill_philly() {
     fmt::print("  nothing told : told = {:.2f} in mean wait, {:.2f} above 8 GPUs\n",
                learned.mean_wait / told.mean_wait,
                learned.mean_large / told.mean_large);
+    print_late("told", told);
+    print_late("nothing told", learned);
     for (const int n : {1, 2, 4, 8})
       print(fmt::format("muster, {} reservations", n).c_str(), run_engine(jobs, nodes, n));
   };

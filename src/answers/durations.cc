@@ -33,7 +33,10 @@ std::uint64_t seed_of(const std::vector<engine::GangView>& gangs) {
 }
 
 SharedDraws::SharedDraws(const engine::Engine& engine, Time now, Settings settings)
-    : history_(engine.history()), seed_(settings.seed), shared_(settings.shared) {
+    : history_(engine.history()),
+      seed_(settings.seed),
+      shared_(settings.shared),
+      draws_(settings.draws) {
   const std::vector<engine::GangView> gangs = engine.gangs();
   if (seed_ == 0) seed_ = seed_of(gangs);
   for (const engine::GangView& g : gangs) {
@@ -56,10 +59,10 @@ const Survival& SharedDraws::survival(std::uint32_t level) const {
 }
 
 double SharedDraws::share(std::uint64_t level, const std::string& gang, std::int32_t draw) const {
-  const std::uint32_t own = bits_of(seed_, draw, engine::hash_name(gang));
-  if (shared_ == 0) return (static_cast<double>(own) + 0.5) / 4294967296.0;
-  const std::int64_t of_level = normal_from(bits_of(seed_, draw, level));
-  const std::int64_t of_gang = normal_from(own);
+  const std::uint64_t name = engine::hash_name(gang);
+  if (shared_ == 0) return (static_cast<double>(bits_of(seed_, draw, name)) + 0.5) / 4294967296.0;
+  const std::int64_t of_level = normal_from(even_bits_of(seed_, draw, draws_, level));
+  const std::int64_t of_gang = normal_from(even_bits_of(seed_, draw, draws_, name));
   const std::int64_t z = (kSharedPart * of_level + kOwnPart * of_gang) / kOne;
   return (static_cast<double>(share_below(static_cast<std::int32_t>(z))) + 0.5) / 4294967296.0;
 }

@@ -26,7 +26,8 @@ class SharedDraws : public Lasting {
   struct Settings {
     std::uint64_t seed = 0;  ///< Zero: that of the gangs there are.
     std::int32_t shared =
-        600;  ///< How much of the spread is the level's, in thousandths: 0 or 600.
+        600;                  ///< How much of the spread is the level's, in thousandths: 0 or 600.
+    std::int32_t draws = 40;  ///< So many are spread evenly; others are drawn alone.
   };
 
   /// Keeps what it needs of the engine, which may go on.
@@ -48,7 +49,7 @@ class SharedDraws : public Lasting {
 
   engine::History history_;
   std::uint64_t seed_;
-  std::int32_t shared_;
+  std::int32_t shared_, draws_;
   std::unordered_map<std::uint32_t, std::vector<std::int64_t>> running_;  // ages, by level
   mutable std::unordered_map<std::uint32_t, std::unique_ptr<Survival>> survivals_;  // by level
 };

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "answers/normal.h"
 #include "base/random.h"
@@ -202,6 +203,18 @@ TEST(Normal, DrawsAreNormal) {
                 0.5 * std::erfc(-z / std::sqrt(2.0)),
                 1e-4);
   }
+}
+
+TEST(Normal, DrawsOfOneSetFallIntoEqualParts) {
+  for (const std::int32_t draws : {8, 20, 40}) {
+    std::set<std::uint64_t> parts;
+    for (std::int32_t d = 0; d < draws; ++d)
+      parts.insert(static_cast<std::uint64_t>(even_bits_of(7, d, draws, 99)) *
+                       static_cast<std::uint64_t>(draws) >>
+                   32);
+    EXPECT_EQ(parts.size(), static_cast<std::size_t>(draws));
+  }
+  EXPECT_EQ(even_bits_of(7, 50, 40, 99), bits_of(7, 50, 99));
 }
 
 TEST(Stem, IsWhatRepeatedNamesHaveInCommon) {

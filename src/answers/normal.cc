@@ -72,4 +72,20 @@ std::uint32_t bits_of(std::uint64_t seed, std::int32_t draw, std::uint64_t name)
   return static_cast<std::uint32_t>(z >> 32);
 }
 
+std::uint32_t even_bits_of(std::uint64_t seed,
+                           std::int32_t draw,
+                           std::int32_t draws,
+                           std::uint64_t name) {
+  const std::uint32_t own = bits_of(seed, draw, name);
+  if (draw >= draws) return own;
+  // Its part is its rank among all of them; where in the part, another hash says.
+  std::uint64_t part = 0;
+  for (std::int32_t other = 0; other < draws; ++other) {
+    const std::uint32_t bits = bits_of(seed, other, name);
+    part += bits < own || (bits == own && other < draw) ? 1 : 0;
+  }
+  const std::uint64_t within = bits_of(seed + 1, draw, name);
+  return static_cast<std::uint32_t>(((part << 32) + within) / static_cast<std::uint64_t>(draws));
+}
+
 }  // namespace muster::answers

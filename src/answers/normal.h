@@ -13,5 +13,11 @@ std::uint32_t share_below(std::int32_t z);
 
 /// A hash of a draw, for whatever `name` names.
 std::uint32_t bits_of(std::uint64_t seed, std::int32_t draw, std::uint64_t name);
+/// The same, but of so many draws one falls into each of as many equal parts: a few of them say as much
+/// as many that are drawn alone.
+std::uint32_t even_bits_of(std::uint64_t seed,
+                           std::int32_t draw,
+                           std::int32_t draws,
+                           std::uint64_t name);
 
 }  // namespace muster::answers

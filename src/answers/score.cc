@@ -14,7 +14,6 @@
 #include "answers/durations.h"
 #include "answers/forecast.h"
 #include "answers/rehearsal.h"
-#include "base/strings.h"
 #include "sim/trace_world.h"
 
 namespace muster::answers {
@@ -132,21 +131,53 @@ class PastWaits {
   std::array<std::deque<double>, 4> waits_;
 };
 
+/// The replay, with a decision every two hours whatever happens.
+class Ticking : public sim::TraceWorld {
+ public:
+  using sim::TraceWorld::TraceWorld;
+
+ protected:
+  void tick_from(Time first, Time last) {
+    next_tick_ = first;
+    last_tick_ = last;
+  }
+  [[nodiscard]] std::optional<Time> next_change() const override {
+    auto next = TraceWorld::next_change();
+    // Ticks go on while jobs arrive.
+    if (next && next_tick_ < last_tick_) next = std::min(*next, next_tick_);
+    return next;
+  }
+  void change() override {
+    TraceWorld::change();
+    while (next_tick_ <= now()) {
+      next_tick_ = next_tick_ + kTick;
+      ticked();
+    }
+  }
+  virtual void ticked() {}
+
+ private:
+  Time next_tick_, last_tick_;
+};
+
 /// The replay, which stops at moments to ask.
-class Scorer : public sim::TraceWorld {
+class Scorer : public Ticking {
  public:
   Scorer(const std::vector<Job>& jobs,
          const std::vector<engine::Node>& nodes,
          const sim::Policy& policy,
          const ScoreSettings& settings,
          const std::function<double()>& seconds)
-      : TraceWorld(
+      : Ticking(
             jobs, nodes, policy, [&](std::size_t i) { return is_told(settings.told, jobs[i]); }),
         settings_(settings),
         seconds_(seconds),
         starts_(jobs.size()) {
     if (settings_.to.count() == 0) settings_.to = Duration::max();
-    next_tick_ = kBegin + settings_.from;
+    settings_.warm_up = std::min(settings_.warm_up, settings_.from);
+    const bool to_the_end = settings_.to == Duration::max();
+    tick_from(kBegin + settings_.from - settings_.warm_up,
+              to_the_end ? Time{std::numeric_limits<std::int64_t>::max()} : kBegin + settings_.to);
   }
 
   Score run() {
@@ -157,33 +188,15 @@ class Scorer : public sim::TraceWorld {
  protected:
   static bool is_told(Told told, const Job& job) {
     if (told != Told::kHalf) return told == Told::kAll;
-    const std::int64_t id = number_of(job);
-    return (static_cast<std::uint64_t>(id) * 2654435761ULL & 0xffffffffULL) < 0x80000000ULL;
-  }
-  static std::int64_t number_of(const Job& job) {
-    const std::size_t dash = job.name.rfind('-');
-    return parse_int(std::string_view(job.name).substr(dash == std::string::npos ? 0 : dash + 1))
-        .value_or(0);
+    return (static_cast<std::uint64_t>(job.id) * 2654435761ULL & 0xffffffffULL) < 0x80000000ULL;
   }
 
-  [[nodiscard]] std::optional<Time> next_change() const override {
-    auto next = TraceWorld::next_change();
-    // Ticks go on while jobs arrive.
-    if (next && next_tick_ < kBegin + settings_.to) next = std::min(*next, next_tick_);
-    return next;
-  }
   void change() override {
-    const auto arrivals = TraceWorld::next_change();
-    if (arrivals && *arrivals <= now()) {
-      const std::size_t first = next_job();
-      TraceWorld::change();
-      for (std::size_t i = first; i < next_job(); ++i) submitted_.push_back(i);
-    }
-    while (next_tick_ <= now()) {
-      next_tick_ = next_tick_ + kTick;
-      ticked_ = true;
-    }
+    const std::size_t first = next_job();
+    Ticking::change();
+    for (std::size_t i = first; i < next_job(); ++i) submitted_.push_back(i);
   }
+  void ticked() override { ticked_ = true; }
   void started(Ix gang) override {
     const std::size_t job = job_of(gang);
     if (!starts_[job]) starts_[job] = now();
@@ -201,8 +214,8 @@ class Scorer : public sim::TraceWorld {
       const Duration submit = jobs()[job].submit;
       if (starts_[job]) continue;
       waiting_.insert(job);
-      if (submit >= settings_.from && submit < settings_.to &&
-          number_of(jobs()[job]) % kEverySubmission == 0)
+      if (submit >= settings_.from - settings_.warm_up && submit < settings_.to &&
+          jobs()[job].id % kEverySubmission == 0)
         asked.emplace_back(job, true);
     }
     submitted_.clear();
@@ -210,17 +223,17 @@ class Scorer : public sim::TraceWorld {
       std::vector<std::pair<std::uint64_t, std::size_t>> order;
       const auto tick = static_cast<std::uint64_t>((now() - kBegin) / kTick);
       for (const std::size_t job : waiting_)
-        order.emplace_back(engine::hash_name(fmt::format("{}/{}", number_of(jobs()[job]), tick)),
-                           job);
+        order.emplace_back(engine::hash_name(fmt::format("{}/{}", jobs()[job].id, tick)), job);
       std::sort(order.begin(), order.end());
       for (std::size_t i = 0; i < std::min(order.size(), kAskedATick); ++i)
         asked.emplace_back(order[i].second, false);
     }
     ticked_ = false;
     // All are asked, so that ranges learn from all; some are scored.
+    const bool warm = now() >= kBegin + settings_.from;
     std::vector<std::pair<std::size_t, bool>> scored;
     std::erase_if(asked, [&](const auto& moment) {
-      if (++seen_ % settings_.every != 0) return false;
+      if (!warm || ++seen_ % settings_.every != 0) return false;
       scored.push_back(moment);
       return true;
     });
@@ -250,7 +263,7 @@ class Scorer : public sim::TraceWorld {
       moments.push_back(std::move(m));
       question.jobs.push_back(jobs()[job].name);
     }
-    by_courses(kShared, SharedDraws(engine(), now()), question, moments);
+    by_courses(kShared, SharedDraws(engine(), now(), {0, 600, settings_.draws}), question, moments);
     if (scored && settings_.baselines) {
       by_courses(kIndependent, SharedDraws(engine(), now(), {0, 0}), question, moments);
       Ask one = question;
@@ -338,19 +351,16 @@ class Scorer : public sim::TraceWorld {
   Calibration calibration_, independent_;
   std::vector<Moment> moments_;
   std::map<std::size_t, std::vector<std::size_t>> open_;  ///< Moments by job that waits.
-  Time next_tick_;
   bool ticked_ = false;
   std::int64_t seen_ = 0, ended_ = 0;
   std::vector<std::pair<std::size_t, Time>> harness_;  ///< Starts that the check foretold.
 };
 
 void Scorer::check_harness(std::vector<Moment>& moments) {
-  class Future : public sim::TraceWorld {
+  class Future : public Ticking {
    public:
-    Future(const Scorer& now, const std::vector<Moment>& moments)
-        : TraceWorld(now), left_(moments.size()) {
-      for (const Moment& m : moments) asked_.insert(m.job);
-    }
+    Future(const Scorer& now, const std::set<std::size_t>& asked)
+        : Ticking(now), asked_(asked), left_(asked.size()) {}
     std::map<std::size_t, Time> starts;
 
    protected:
@@ -361,12 +371,12 @@ void Scorer::check_harness(std::vector<Moment>& moments) {
     [[nodiscard]] bool over() const override { return left_ == 0; }
 
    private:
-    std::set<std::size_t> asked_;
+    const std::set<std::size_t>& asked_;
     std::size_t left_;
   };
-  std::set<std::size_t> unique;
-  for (const Moment& m : moments) unique.insert(m.job);
-  Future future(*this, moments);
+  std::set<std::size_t> asked;
+  for (const Moment& m : moments) asked.insert(m.job);
+  Future future(*this, asked);
   future.play(now() + std::chrono::hours(24 * 365));
   for (const auto& [job, start] : future.starts) harness_.emplace_back(job, start);
 }
@@ -497,6 +507,30 @@ std::string score_table(const Score& score) {
                      score.soon_moments,
                      score.soon * 100);
   return out;
+}
+
+json::Value score_json(const Score& score) {
+  json::Array sets;
+  for (const Scored& set : score.sets) {
+    json::Array rows;
+    for (const Figures& f : set.rows) {
+      json::Object row{{"forecast", f.name},
+                       {"moments", f.moments},
+                       {"err", f.err},
+                       {"errP75", f.err75},
+                       {"x2", f.x2},
+                       {"loss", f.loss},
+                       {"answered", f.answered},
+                       {"cpuSeconds", f.cpu_s}};
+      if (f.holds >= 0) row["holds"] = f.holds;
+      if (f.holds >= 0) row["width"] = f.width;
+      rows.push_back(std::move(row));
+    }
+    sets.push_back(json::Object{{"moments", set.moments}, {"rows", std::move(rows)}});
+  }
+  return json::Object{{"sets", std::move(sets)},
+                      {"soon", json::Object{{"moments", score.soon_moments}, {"told", score.soon}}},
+                      {"worstHarness", score.worst_harness}};
 }
 
 }  // namespace muster::answers

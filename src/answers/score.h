@@ -13,6 +13,7 @@
 
 #include "answers/shapes.h"
 #include "engine/model/model.h"
+#include "json/json.h"
 #include "sim/policy.h"
 #include "sim/trace.h"
 
@@ -26,7 +27,9 @@ enum class Told : std::uint8_t {
 
 struct ScoreSettings {
   Told told = Told::kNone;
-  Duration from{}, to{};   ///< Only moments of jobs submitted in [from, to) count; zero: all.
+  Duration from{}, to{};  ///< Only moments of jobs submitted in [from, to) count; zero: all.
+  /// So long before that ranges learn already how often they hold.
+  Duration warm_up = std::chrono::hours(24 * 14);
   std::int32_t every = 1;  ///< Only every so many-th moment is scored.
   std::int32_t draws = 40;
   Duration horizon = std::chrono::hours(24 * 7);
@@ -68,6 +71,8 @@ Score score(const std::vector<sim::Job>& jobs,
 
 /// As a table for people.
 std::string score_table(const Score& score);
+
+json::Value score_json(const Score& score);
 
 /// Names of the rows.
 inline constexpr std::string_view kShared = "shared draws";

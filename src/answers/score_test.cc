@@ -21,6 +21,7 @@ std::vector<sim::Job> busy_trace(std::uint64_t seed) {
   Duration at{};
   for (int i = 0; i < 600; ++i) {
     sim::Job job;
+    job.id = i;
     job.name = fmt::format("job-{}", i);
     job.queue = fmt::format("team-{}", i % 3);
     job.submit = at;

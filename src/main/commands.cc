@@ -1,9 +1,11 @@
 #include "main/commands.h"
 
 #include <algorithm>
+#include <ctime>
 #include <string>
 #include <vector>
 
+#include "answers/score.h"
 #include "cli/cli.h"
 #include "command/dispatch.h"
 #include "main/hived_serve.h"
@@ -30,6 +32,22 @@ command::Command hived_command() {
   return hived;
 }
 
+/// The simulator knows no forecasts, and those who make them know the simulator.
+std::string score_forecasts(const sim::Scoring& scoring, bool as_json) {
+  answers::ScoreSettings settings;
+  settings.told = scoring.policy.durations_known ? answers::Told::kAll : answers::Told::kNone;
+  settings.every = scoring.every;
+  settings.draws = scoring.draws;
+  const auto cpu_seconds = [] {
+    timespec spent{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
+    return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) / 1e9;
+  };
+  const answers::Score score =
+      answers::score(scoring.jobs, scoring.nodes, scoring.policy, settings, cpu_seconds);
+  return as_json ? json::dump(answers::score_json(score)) : answers::score_table(score);
+}
+
 /// The commands of clusters as a whole. More are added as a line here.
 command::Section clusters_section() {
   return {.title = "Clusters",
@@ -44,7 +62,7 @@ command::Section clusters_section() {
                        hived_command(),
                        cli::pai_command(),
                        pai::runtime_command(),
-                       sim::sim_command()},
+                       sim::sim_command(score_forecasts)},
           .strict = true};
 }
 

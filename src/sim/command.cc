@@ -8,6 +8,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/strings.h"
@@ -51,7 +52,8 @@ Result<void> write_file(const std::string& path, const std::string& text) {
 struct Options {
   std::string trace, nodes, hived_config, quotas, json, html;
   std::vector<std::string> policies;
-  bool tenants = false, resume = false;
+  bool tenants = false, resume = false, score = false;
+  std::int32_t score_every = 1, score_draws = 20;
   TraceOptions parse;
 };
 
@@ -86,6 +88,17 @@ Result<Options> read_options(const command::Values& values) {
   const auto gpus = positive(values, "gpus-a-node");
   if (!gpus) return fail(gpus.error());
   options.parse.gpus_a_node = *gpus;
+  options.score = values.yes("score");
+  for (const auto& [flag, to] : {std::pair("score-every", &options.score_every),
+                                 std::pair("score-draws", &options.score_draws)}) {
+    const auto number = positive(values, flag);
+    if (!number) return fail(number.error());
+    *to = static_cast<std::int32_t>(*number);
+  }
+  if (options.score && !options.hived_config.empty())
+    return fail(Code::kBadRequest, "--score: want --nodes; forecasts are not scored on cells");
+  if (options.score && !(options.quotas.empty() && options.html.empty()))
+    return fail(Code::kBadRequest, "--score: goes with neither --quotas nor --html");
   options.parse.speed = std::atof(values.text("speed").c_str());
   if (options.parse.speed <= 0)
     return fail(Code::kBadRequest,
@@ -116,7 +129,32 @@ Result<std::vector<Policy>> read_policies(const Options& options) {
   return policies;
 }
 
-Result<void> simulate(const Options& options) {
+/// One table, or one JSON value of a list, for each policy.
+Result<void> write_scores(const Options& options,
+                          const std::vector<Job>& jobs,
+                          const std::vector<engine::Node>& nodes,
+                          const std::vector<Policy>& policies,
+                          const Score& score) {
+  std::vector<std::string> found;
+  for (const Policy& policy : policies) {
+    const Scoring scoring{jobs, nodes, policy, options.score_every, options.score_draws};
+    if (!options.json.empty()) {
+      found.push_back(score(scoring, true));
+      continue;
+    }
+    fmt::print("{}{}, {} jobs on {} nodes, {}\n{}",
+               &policy == &policies.front() ? "" : "\n",
+               policy.name,
+               jobs.size(),
+               nodes.size(),
+               policy.durations_known ? "durations are told" : "nothing is told",
+               score(scoring, false));
+  }
+  if (options.json.empty()) return {};
+  return write_file(options.json, "[" + join(found, ",\n") + "]\n");
+}
+
+Result<void> simulate(const Options& options, const Score& score) {
   const auto csv = read_file(options.trace);
   if (!csv) return fail(csv.error());
   auto jobs = parse_jobs(*csv, options.parse);
@@ -153,6 +191,8 @@ Result<void> simulate(const Options& options) {
   const auto policies = read_policies(options);
   if (!policies) return fail(policies.error());
 
+  if (options.score) return write_scores(options, *jobs, nodes, *policies, score);
+
   std::vector<Outcome> outcomes;
   std::vector<Summary> rows;
   const bool terminal = isatty(STDERR_FILENO) != 0;
@@ -188,13 +228,14 @@ Result<void> simulate(const Options& options) {
   return {};
 }
 
-int run_sim(command::Call& call) {
+int run_sim(command::Call& call, const Score& score) {
   const auto options = read_options(call.values);
   if (!options) return call.misused(options.error().message);
-  const auto done = simulate(*options);
+  const auto done = simulate(*options, score);
   return done ? 0 : call.failed(done.error().message);
 }
 
+/// A table: what each flag is called and says of itself.
 std::vector<command::Flag> sim_flags() {
   using command::Completes;
   using command::FlagType;
@@ -250,6 +291,21 @@ std::vector<command::Flag> sim_flags() {
        .value = "8",
        .help = "cut larger jobs into whole nodes of this many GPUs",
        .value_name = "N"},
+      {.name = "score",
+       .type = FlagType::kBool,
+       .value = "false",
+       .help =
+           "hold forecasts of starts against what came, instead of comparing waits: every 20th job at its submission and three of those that wait every two hours"},
+      {.name = "score-every",
+       .type = FlagType::kInt,
+       .value = "1",
+       .help = "score only every so many-th of these moments",
+       .value_name = "N"},
+      {.name = "score-draws",
+       .type = FlagType::kInt,
+       .value = "20",
+       .help = "courses that are played for one forecast",
+       .value_name = "N"},
       {.name = "json",
        .help = "write the summary as JSON (- for standard output)",
        .completes = Completes::kFiles,
@@ -263,7 +319,7 @@ std::vector<command::Flag> sim_flags() {
 
 }  // namespace
 
-command::Command sim_command() {
+command::Command sim_command(Score score) {
   command::Command made;
   made.name = "sim";
   made.summary = "Replay a job trace through the scheduling engine";
@@ -275,9 +331,11 @@ command::Command sim_command() {
       "  # Only the busiest two weeks, twice as fast\n"
       "  muster sim --trace jobs.csv.gz --nodes nodes.csv --from 3590959s --to 4800558s --speed 2\n"
       "  # Policies of a file side by side, each queue with the GPUs of its virtual cluster\n"
-      "  muster sim --trace jobs.csv.gz --nodes 352x8 --policy policies.yaml --quotas vc_nodes.csv\n";
+      "  muster sim --trace jobs.csv.gz --nodes 352x8 --policy policies.yaml --quotas vc_nodes.csv\n"
+      "  # How good would the foretold starts have been, with durations told and without?\n"
+      "  muster sim --trace jobs.csv.gz --nodes 64x8 --policy backfill,backfill-unknown --score\n";
   made.flags = sim_flags();
-  made.run = run_sim;
+  made.run = [score = std::move(score)](command::Call& call) { return run_sim(call, score); };
   return made;
 }
 

@@ -116,6 +116,7 @@ class Row {
 
 Job philly_job(Row& row, const TraceOptions& options) {
   Job job;
+  job.id = parse_int(row.text("job_id")).value_or(-1);
   job.name = "job-" + row.text("job_id");
   job.queue = row.has("vc") ? row.text("vc") : "default";
   job.user = row.text("user");
@@ -194,6 +195,7 @@ Result<std::vector<Job>> parse_jobs(std::string_view csv, const TraceOptions& op
   for (std::size_t i = 0; i < table->size(); ++i) {
     Row row(*table, i);
     Job job = philly ? philly_job(row, options) : openb ? openb_job(row) : own_job(row);
+    if (!philly || job.id < 0) job.id = static_cast<std::int64_t>(i);
     if (!row.error().message.empty()) return fail(row.error());
     if (job.submit < options.from || (options.to.count() > 0 && job.submit >= options.to)) continue;
     job.submit = Duration{static_cast<std::int64_t>(

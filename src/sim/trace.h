@@ -22,6 +22,7 @@
 namespace muster::sim {
 
 struct Job {
+  std::int64_t id = 0;  // of the trace's own, or its place among the rows
   std::string name;
   std::string queue;
   std::string user;  // empty: not known

@@ -10,20 +10,6 @@ using namespace engine;  // the subject of this program
 
 namespace {
 
-bool ends_by(const SimPod& p, Time started, Time then) {
-  return p.spec.expected_duration.count() > 0 && started + p.spec.expected_duration <= then;
-}
-
-/// The node with everybody gone who is expected to be by then, those that leave included; nothing
-/// held.
-Room room_by(const SimNode& n, Time then) {
-  Room room = n.room;
-  for (const SimPod* p : n.pods) {
-    if (p->life == Life::kLeaving || ends_by(*p, p->spec.started, then)) adjust(room, *p, -1);
-  }
-  return room;
-}
-
 bool any_negative(const Room& room) {
   return room.cpu < 0 || room.pods < 0 ||
          std::any_of(room.devices.begin(), room.devices.end(), [](auto d) { return d < 0; });
@@ -31,32 +17,18 @@ bool any_negative(const Room& room) {
 
 }  // namespace
 
-bool promise_holds(const Model& model, const Reservation& r, std::size_t k) {
-  const auto member = model.pods.find(r.member);
-  const auto n = model.nodes.find(r.nodes[k]);
-  if (!r.start || member == model.pods.end() || n == model.nodes.end() ||
-      !usable(n->second, member->second))
-    return false;
-  Room room = room_by(n->second, r.start);
-  for (const auto& [key, h] : model.held) {
-    if (h.node == n->first) adjust(room, model.pods.at(key), h.devices, +1);
-  }
-  return takes_count(room, member->second, r.members[k]) >= r.members[k];
-}
-
 std::optional<std::string> Checks::plan(const Plan& plan) {
   failure_.reset();
   held_before_ = model_.held;
   bound_before_ = model_.bound;
   reserved_before_ = model_.reservations;
-  if (plan.reservations_changed) {
-    model_.reservations = plan.reservations;
-  }
+  if (plan.reservations_changed) model_.reservations = plan.reservations;
   hold(plan);
   evict(plan);
-  if (!failure_) reservations(plan);
+  if (!failure_) failure_ = promises_.judge(plan, {reserved_before_, held_before_, bound_before_});
   for (const auto& b : plan.binds) bind(b);
   if (failure_) return failure_;
+  promises_.forget_started();
   gangs(plan);
   limits(plan);
   held_room(plan);
@@ -128,137 +100,6 @@ void Checks::evict(const Plan& plan) {
       if (its && h.due && !starts && !lost && model_.held.contains(key))
         return fail(
             fmt::format("{} was evicted for {}, which has room held already", e.pod, e.for_whom));
-    }
-  }
-}
-
-/// Do all members of its gang say how long they take?
-bool Checks::declared(const SimPod& pod) const {
-  if (pod.spec.expected_duration.count() == 0) return false;
-  return pod.spec.group.empty() ||
-         std::all_of(model_.pods.begin(), model_.pods.end(), [&](const auto& other) {
-           return other.second.spec.group != pod.spec.group ||
-                  other.second.spec.expected_duration.count() > 0;
-         });
-}
-
-/// Nobody of lower rank, started now or given room by evictions, may be the reason that a
-/// reservation holds no more. What a queue takes back as its due may.
-void Checks::reservations(const Plan& plan) {
-  // A new holder may have had the place of another for a while.
-  const bool same_holders = std::all_of(
-      model_.reservations.begin(), model_.reservations.end(), [&](const Reservation& r) {
-        return std::any_of(reserved_before_.begin(),
-                           reserved_before_.end(),
-                           [&](const Reservation& old) { return old.holder == r.holder; });
-      });
-  std::set<std::string>
-      nominated;  // Room was held for these for a while, instead of the reservation.
-  for (const Nominate& n : plan.nominations) {
-    const auto p = model_.pods.find(n.pod);
-    if (p != model_.pods.end())
-      nominated.insert(p->second.spec.group.empty() ? n.pod : p->second.spec.group);
-  }
-  for (const Reservation& r : model_.reservations) {
-    const bool lasting =
-        same_holders && !nominated.contains(r.holder) &&
-        std::any_of(reserved_before_.begin(), reserved_before_.end(), [&](const Reservation& old) {
-          return old.holder == r.holder && old.start == r.start && old.nodes == r.nodes &&
-                 old.member == r.member;
-        });
-    reservation(plan, r, lasting);
-  }
-}
-
-void Checks::reservation(const Plan& plan, const Reservation& r, bool lasting) {
-  const SimPod* holder = model_.someone_of(r.holder);
-  const auto member = model_.pods.find(r.member);
-  if (holder == nullptr || member == model_.pods.end()) return;
-  std::map<std::string, std::int32_t> bound = bound_before_;
-  for (const auto& e : plan.evicts) --bound[model_.pods.at(e.pod).spec.group];
-  const auto may_pass = [&](const SimPod& p) {
-    // Members above the minimum come after everybody's minimum.
-    const bool surplus =
-        !p.spec.group.empty() && bound[p.spec.group] >= model_.groups.at(p.spec.group).min_member;
-    if (model_.root_of(p.spec) == model_.root_of(holder->spec) || held_before_.contains(p.spec.key))
-      return true;
-    const auto mine = model_.priority_of(p.spec);
-    const auto theirs = model_.priority_of(holder->spec);
-    if (mine > theirs ||
-        (mine == theirs && !surplus && model_.created(p.spec) <= model_.created(holder->spec)))
-      return true;
-    return std::any_of(plan.evicts.begin(), plan.evicts.end(), [&](const Evict& e) {
-      const SimPod* winner = model_.someone_of(e.for_whom);
-      return e.kind == EvictKind::kReclaim && winner != nullptr &&
-             model_.root_of(winner->spec) == model_.root_of(p.spec);
-    });
-  };
-  struct Newcomer {
-    const SimPod* pod;
-    std::string node;
-    std::vector<std::int32_t> devices;
-    bool passes;
-  };
-  // Those that wait for room since before come first. Binds are in the order they were decided in;
-  // when those that room is newly held for came in between is not told: of these nobody who may
-  // pass is held against those who may not.
-  std::vector<Newcomer> newcomers;
-  std::set<std::string> started;
-  for (const auto& b : plan.binds) started.insert(b.pod);
-  const auto add_held = [&](bool before) {
-    for (const auto& [key, h] : model_.held) {
-      const SimPod& p = model_.pods.at(key);
-      const bool passes = may_pass(p);
-      if (!started.contains(key) && held_before_.contains(key) == before && (before || !passes))
-        newcomers.push_back({&p, h.node, h.devices, passes});
-    }
-  };
-  add_held(true);
-  for (const auto& b : plan.binds) {
-    const auto p = model_.pods.find(b.pod);
-    if (p == model_.pods.end()) continue;
-    newcomers.push_back({&p->second, b.node, b.devices, may_pass(p->second)});
-    ++bound[p->second.spec.group];
-  }
-  add_held(false);
-  for (std::size_t k = 0; k < r.nodes.size(); ++k) {
-    const auto n = model_.nodes.find(r.nodes[k]);
-    if (n == model_.nodes.end() || !usable(n->second, member->second)) continue;
-    Room room = room_by(n->second, r.start);
-    bool kept = takes_count(room, member->second, r.members[k]) >= r.members[k];
-    for (const Newcomer& c : newcomers) {
-      if (c.node != n->first) continue;
-      if (!r.start) {
-        // Nobody knows when it starts: only what is surely short may pass.
-        const auto lasts = c.pod->spec.expected_duration;
-        if (lasting && !c.passes && (lasts.count() == 0 || lasts > config_.patience)) {
-          return fail(
-              fmt::format("the reservation of {} was delayed by {}", r.holder, c.pod->spec.key));
-        }
-        continue;
-      }
-      // Where ends teach, what nobody declared is a guess, and may be a wrong one: for who starts, and
-      // for those who are to have left the node by then. Worlds without it are held to every promise.
-      const bool guessed =
-          !declared(*c.pod) ||
-          std::any_of(n->second.pods.begin(), n->second.pods.end(), [&](const SimPod* p) {
-            // A declaration that was overrun is void, too.
-            return p->spec.expected_duration.count() == 0 ||
-                   p->spec.started + p->spec.expected_duration <= model_.now;
-          });
-      if (config_.learn && guessed) continue;
-      // When those that still wait for their room will end, nobody can say.
-      const bool still_waits =
-          held_before_.contains(c.pod->spec.key) && !started.contains(c.pod->spec.key);
-      if (!still_waits && ends_by(*c.pod, model_.now, r.start)) continue;
-      adjust(room, *c.pod, c.devices, +1);
-      const bool keeps = kept && takes_count(room, member->second, r.members[k]) >= r.members[k];
-      if (kept && !keeps && !c.passes)
-        return fail(fmt::format("the reservation of {} for {} was delayed by {}",
-                                r.holder,
-                                r.start.us,
-                                c.pod->spec.key));
-      kept = keeps;
     }
   }
 }

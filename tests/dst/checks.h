@@ -3,7 +3,6 @@
 /// reservations not delayed, nobody waiting who could start.
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,17 +11,14 @@
 
 #include "engine/engine.h"
 #include "model.h"
+#include "promises.h"
 
 namespace muster::dst {
-
-/// Takes the reservation's k-th node as many members as promised, with everybody gone who is
-/// expected to be by then?
-bool promise_holds(const Model& model, const engine::Reservation& reservation, std::size_t k);
 
 class Checks {
  public:
   Checks(Model& model, const engine::Engine& engine, const engine::Config& config)
-      : model_(model), engine_(engine), config_(config) {}
+      : model_(model), engine_(engine), config_(config), promises_(model, engine, config) {}
 
   /// What is wrong with the plan, if anything. Afterwards the model is as the plan wants it.
   std::optional<std::string> plan(const engine::Plan& plan);
@@ -33,9 +29,6 @@ class Checks {
   }
   void hold(const engine::Plan& plan);
   void evict(const engine::Plan& plan);
-  [[nodiscard]] bool declared(const SimPod& pod) const;
-  void reservations(const engine::Plan& plan);
-  void reservation(const engine::Plan& plan, const engine::Reservation& reservation, bool lasting);
   void bind(const engine::Bind& bind);
   void gangs(const engine::Plan& plan);
   void family(const std::string& key);
@@ -50,6 +43,7 @@ class Checks {
   Model& model_;
   const engine::Engine& engine_;
   engine::Config config_;
+  Promises promises_;
   std::map<std::string, Held> held_before_;
   std::map<std::string, std::int32_t> bound_before_;
   std::vector<engine::Reservation> reserved_before_;

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "checks.h"
+#include "promises.h"
 
 namespace muster::dst {
 
@@ -26,6 +26,9 @@ const std::vector<NamedFault>& faults() {
        "twin",
        {"the same events gave another plan", "the same events gave another digest"}},
       {Fault::kClone, "clone", {"a clone gave another plan"}},
+      {Fault::kAsk,
+       "ask",
+       {"the same events gave another plan", "the same events gave another digest"}},
   };
   return kFaults;
 }
@@ -181,6 +184,7 @@ void plant(Fault fault, const Model& model, Plan& plan) {
     case Fault::kLost:
     case Fault::kTwin:
     case Fault::kClone:
+    case Fault::kAsk:
       return;
   }
 }

@@ -22,7 +22,8 @@ enum class Fault {
   kForget,
   kLost,
   kTwin,
-  kClone
+  kClone,
+  kAsk  ///< Of forecasts that leave a trace.
 };
 
 struct NamedFault {

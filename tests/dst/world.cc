@@ -10,6 +10,10 @@
 #include <variant>
 #include <vector>
 
+#include "answers/alternatives.h"
+#include "answers/durations.h"
+#include "answers/forecast.h"
+
 namespace muster::dst {
 
 using namespace engine;  // the subject of this program
@@ -132,7 +136,8 @@ World::World(const Run& run)
     : run_(run),
       engine_(config_of(run.seed)),
       twin_(config_of(run.seed)),
-      compare_(run.seed % 8 == 0),
+      asked_(run.seed % 8 == 4),
+      compare_(run.seed % 8 == 0 || asked_),
       checks_(model_, engine_, config_of(run.seed)) {
   Random r(run.seed * 7919 + 1);
   const auto nodes = 2 + r.below(7);
@@ -190,7 +195,24 @@ std::optional<std::string> World::clone_plan(std::string& plan) {
   return std::nullopt;
 }
 
+/// When everything that waits starts, and what would start the first of it now. The twin is never
+/// asked: from here on both must still say the same.
+void World::ask() {
+  if (run_.fault == Fault::kAsk) engine_.apply(NodeRemove{model_.nodes.begin()->first});
+  answers::Ask ask;
+  ask.draws = 2;
+  ask.horizon = std::chrono::minutes(30);
+  ask.gantt = true;
+  const answers::SharedDraws lasting(engine_, model_.now);
+  const answers::Forecasts found = answers::forecast_all(engine_, model_.now, lasting, ask);
+  if (found.jobs.empty()) return;
+  answers::AlternativesAsk change;
+  change.job = found.jobs.front().job;
+  (void)answers::alternatives(engine_, model_.now, change);
+}
+
 void World::decide(Random& r) {
+  if (asked_ && Random(run_.seed * 977 + static_cast<std::uint64_t>(sent_)).chance(2)) ask();
   std::string foretold;
   const bool forked = Random(run_.seed * 131 + static_cast<std::uint64_t>(sent_)).chance(4);
   if (forked) failure_ = clone_plan(foretold);
@@ -203,7 +225,7 @@ void World::decide(Random& r) {
       failure_ = "the same events gave another plan";
     else if (engine_.digest() != twin_.digest())
       failure_ = "the same events gave another digest";
-    if (forked && run_.fault == Fault::kNone) twin_ = engine_.clone();
+    if (forked && run_.fault == Fault::kNone && !asked_) twin_ = engine_.clone();
   }
   plant(run_.fault, model_, plan);
   if (run_.trace) print(plan);

@@ -47,6 +47,7 @@ class World {
   void send(const engine::Event& event);
   void decide(Random& r);
   std::optional<std::string> clone_plan(std::string& plan);
+  void ask();
   void carry_on(Random& r, const engine::Plan& plan);
 
   void act(Random& r);
@@ -77,6 +78,7 @@ class World {
   /// Told the same: must say the same. Now and then it is replaced by a clone, which must go on as
   /// one that was told all.
   engine::Engine twin_;
+  bool asked_ = false;  ///< Forecasts are made from the engine, and none from the twin.
   bool compare_ = false;
   Model model_;
   Checks checks_;

@@ -45,8 +45,13 @@ struct Desk {
   Plan plan;
   Tenants tenants;
   NodeIndex index;
-  /// By gang: when it is expected to end by what others took, and the decision that was found in.
-  std::vector<std::pair<std::uint64_t, Time>> foretold;
+  /// By gang: when it may well have ended by what others took, when most would have, and the decision
+  /// that was found in.
+  struct Foretold {
+    std::uint64_t epoch = 0;
+    Time early, late;
+  };
+  std::vector<Foretold> foretold;
   /// An end that was asked for is one of those.
   bool estimated = false;
 

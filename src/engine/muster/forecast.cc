@@ -53,7 +53,7 @@ std::int32_t Forecast::look_at(NodeId id) {
   if (now_fits >= wanted_) return now_fits;
   ends_.clear();
   for (const PodId p : node.pods) {
-    const Time end = expected_end(desk_, state.pod(p));
+    const Time end = expected_end(desk_, state.pod(p), Ends::kEarly);
     if (end != kNever) ends_.emplace_back(end, p);
   }
   std::sort(ends_.begin(), ends_.end());

@@ -219,23 +219,29 @@ namespace {
 
 /// When a running gang ends by what others like it took that lasted longer than it has; kNever when
 /// there are none. Worked out once a decision.
-Time foretold_end(Desk& desk, GangId id) {
+Time foretold_end(Desk& desk, GangId id, Ends ends) {
   const State& state = desk.state;
   if (state.history().taught() == 0) return kNever;
   if (desk.foretold.size() <= id.index()) desk.foretold.resize(state.gang_count());
-  auto& [epoch, end] = desk.foretold[id.index()];
-  if (epoch == state.epoch) return end;
-  epoch = state.epoch;
-  const GangState& gang = state.gang(id);
-  const std::int64_t age = std::max<std::int64_t>((desk.now - gang.started).count(), 0);
-  const std::int64_t us = state.history().estimate(state.kind_of(gang), age, kRunningPermille);
-  end = us == History::kUnknown ? kNever : gang.started + Duration(us);
-  return end;
+  Desk::Foretold& known = desk.foretold[id.index()];
+  if (known.epoch != state.epoch) {
+    known.epoch = state.epoch;
+    const GangState& gang = state.gang(id);
+    const std::int64_t age = std::max<std::int64_t>((desk.now - gang.started).count(), 0);
+    const RunKind kind = state.kind_of(gang);
+    const auto end = [&](std::int32_t permille) {
+      const std::int64_t us = state.history().estimate(kind, age, permille);
+      return us == History::kUnknown ? kNever : gang.started + Duration(us);
+    };
+    known.early = end(kRunningPermille);
+    known.late = end(kPassingPermille);
+  }
+  return ends == Ends::kEarly ? known.early : known.late;
 }
 
 }  // namespace
 
-Time expected_end(Desk& desk, const PodState& pod) {
+Time expected_end(Desk& desk, const PodState& pod, Ends ends) {
   const State& state = desk.state;
   const Time now = desk.now;
   if (pod.phase == PodPhase::kBound && pod.ends != kNever && pod.ends > now) return pod.ends;
@@ -243,7 +249,7 @@ Time expected_end(Desk& desk, const PodState& pod) {
     return pod.leaves ? pod.leaves : now + std::chrono::seconds(30);
   const GangState& gang = state.gang(pod.gang);
   // Nothing was declared, or it was not true: those like it tell.
-  Time end = foretold_end(desk, pod.gang);
+  Time end = foretold_end(desk, pod.gang, ends);
   if (end != kNever) desk.estimated = true;
   if (end == kNever) {
     const Duration declared =

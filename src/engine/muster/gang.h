@@ -55,8 +55,10 @@ struct Expected {
 };
 [[nodiscard]] Expected expected_duration(const State& state, Time now, GangId id);
 
+/// Of work that declares nothing: when the first of those like it were over, or most of them.
+enum class Ends : std::uint8_t { kEarly, kLate };
 /// When the pod will have left; kNever when that is not known.
-[[nodiscard]] Time expected_end(Desk& desk, const PodState& pod);
+[[nodiscard]] Time expected_end(Desk& desk, const PodState& pod, Ends ends);
 
 // ------------------------------------------------------------------ families and domains
 

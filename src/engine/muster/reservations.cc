@@ -72,17 +72,19 @@ std::optional<Time> Reservations::expected_start(GangId id) const {
   return std::nullopt;
 }
 
-/// Where estimates count no more, only what was declared, or what is on its way out, leaves.
+/// For those who want to pass: what most are over with. Where estimates count no more, only what was
+/// declared, or what is on its way out, leaves.
 Time Reservations::end_for(const Hold& hold, PodId id) const {
   const PodState& pod = state_->pod(id);
-  if (trusts_estimates(hold) || pod.phase != PodPhase::kBound) return expected_end(desk_, pod);
+  if (trusts_estimates(hold) || pod.phase != PodPhase::kBound)
+    return expected_end(desk_, pod, Ends::kLate);
   return pod.ends > desk_->now ? pod.ends : kNever;
 }
 
 // ------------------------------------------------------------------ passing a reservation
 
 bool Reservations::allow_beside(const Use& use) const {
-  const WaitRecord& record = waiting_->record(use.gang);
+  const WaitRecord& record = waiting_->foretell(use.gang);
   const Time now = desk_->now;
   const Time end =
       record.at_most_us == History::kUnknown ? kNever : now + Duration(record.at_most_us);
@@ -110,7 +112,7 @@ bool Reservations::allow_beside(const Use& use) const {
 /// A holder that is late against what it was first promised is passed on somebody's word alone: what
 /// others took was not true often enough.
 bool Reservations::trusts_estimates(const Hold& hold) const {
-  return desk_->now <= hold.promised + state_->config().patience;
+  return !hold.promised || desk_->now <= hold.promised + state_->config().patience;
 }
 
 /// What the node has then beside the slot and those that stay.
@@ -292,10 +294,7 @@ void Reservations::find_place(std::uint32_t reservation) {
   keep_slots(reservation, best, state_->pod(largest).cls, wanted);
   if (best.known) hold.start = best.at;
   hold.estimated = desk_->estimated;
-  // What was said first stays said, whoever takes the place for a while.
-  Time& promised = waiting_->record(hold.gang).promised;
-  if (!promised) promised = hold.start;
-  hold.promised = promised;
+  hold.promised = waiting_->record(hold.gang).promised;
 }
 
 /// On the nodes that take most members first; unknown times: those with most room when empty.
@@ -438,8 +437,12 @@ void Reservations::refresh() {
 void Reservations::publish() {
   desk_->plan.reservations_changed = changed_;
   if (!changed_) return;
-  for (const Hold& hold : holds_) {
+  for (Hold& hold : holds_) {
     if (!hold.live) continue;
+    // What was told first stays told, whoever takes the place for a while.
+    Time& promised = waiting_->record(hold.gang).promised;
+    if (!promised) promised = hold.start;
+    hold.promised = promised;
     Reservation r;
     r.holder = state_->gang(hold.gang).key;
     r.start = hold.start;

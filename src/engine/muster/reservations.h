@@ -38,7 +38,7 @@ class Reservations {
     /// When its place was found, and whether by ends that nobody declared.
     Time found;
     bool estimated = false;
-    /// The first start that could be told.
+    /// The first start that was told; zero: none yet.
     Time promised;
     /// Key of the member that slots count.
     std::string member;

@@ -90,6 +90,7 @@ void Waiting::enter(GangId id) {
   record.duration_us = expected.us;
   record.at_most_us = expected.at_most_us;
   record.sure = expected.sure;
+  record.foretold_epoch = state_->epoch;
   record.listed = true;
   ++count_;
   Bucket& bucket = line(record.tenant).buckets[record.shape];
@@ -105,6 +106,16 @@ void Waiting::enter(GangId id) {
   } else {
     activate(record.tenant);
   }
+}
+
+const WaitRecord& Waiting::foretell(GangId id) {
+  WaitRecord& record = records_[id.index()];
+  if (record.foretold_epoch == state_->epoch) return record;
+  record.foretold_epoch = state_->epoch;
+  const Expected expected = expected_duration(state_, desk_->now, id);
+  record.at_most_us = expected.at_most_us;
+  record.sure = expected.sure;
+  return record;
 }
 
 /// Only the first of a strict queue is ever tried; the others learn here that they are behind it.

@@ -89,13 +89,15 @@ struct WaitRecord {
   std::int64_t at_most_us = 0;
   /// Declared, or bounded by a limit: not what others took.
   bool sure = false;
+  /// Decision in which these two were worked out.
+  std::uint64_t foretold_epoch = 0;
   Refusal refusal;
   /// The caller knows the refusal, under this name.
   bool told = false;
   std::string told_group;
   std::string told_pod;
   Time since;
-  /// The first start that a reservation of it could tell; zero: none yet.
+  /// The first start that was told of a reservation of it; zero: none yet.
   Time promised;
   /// Room is held for it until its victims have left.
   bool nominated = false;
@@ -125,6 +127,9 @@ class Waiting {
   void enter(GangId id);
   /// Takes it off the list and off the nominated.
   void leave(GangId id);
+  /// Its record, with how long it takes by what is known in this decision: it may have been listed
+  /// long ago.
+  const WaitRecord& foretell(GangId id);
 
   /// The next gang to try: tenants in their order, then rank inside; fillers of gaps after
   /// everybody else. `first_reserved`: the best rank that holds a reservation, if any does.
