@@ -44,6 +44,9 @@ struct WriteOptions {
   std::vector<std::string>* warnings = nullptr;
   /// What the `audit` level of the namespace found, for the audit log.
   std::vector<std::string>* violations = nullptr;
+  /// The object is so large that whatever needs it alone is done on a worker; what computes the next
+  /// state then must not look at anything else.
+  bool beside = false;
 };
 
 struct DeleteRequest {

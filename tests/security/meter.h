@@ -14,7 +14,7 @@ namespace muster::apiserver {
 #if defined(MUSTER_SANITIZE) || __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 constexpr auto kHoldMax = std::chrono::milliseconds(2000);
 #else
-constexpr auto kHoldMax = std::chrono::milliseconds(80);
+constexpr auto kHoldMax = std::chrono::milliseconds(50);
 #endif
 
 inline std::chrono::nanoseconds thread_time() {

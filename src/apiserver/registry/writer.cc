@@ -148,17 +148,24 @@ bool may_go(const json::Value& object) {
   return true;
 }
 
-StoredPtr Writer::unstored(const Resource& resource,
-                           std::string key,
-                           json::Value object,
-                           Revision revision) const {
+Task<StoredPtr> Writer::unstored(const Resource& resource,
+                                 std::string key,
+                                 json::Value object,
+                                 Revision revision,
+                                 const WriteOptions& options) {
   auto stored = std::make_shared<Stored>();
   stored->key = std::move(key);
   stored->revision = revision;
-  stored->object = to_stored(resource, std::move(object));
-  order_members(stored->object);
-  stored->bytes = std::make_shared<const std::string>(kube::object_text(stored->object));
-  return stored;
+  const auto write = [&] {
+    stored->object = to_stored(resource, std::move(object));
+    order_members(stored->object);
+    stored->bytes = std::make_shared<const std::string>(kube::object_text(stored->object));
+  };
+  if (options.beside)
+    co_await core_.env.run_on_worker(write);
+  else
+    write();
+  co_return stored;
 }
 
 /// One piece, because the order is the rule: what the server sets, what admission and webhooks make
@@ -196,10 +203,16 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource,
   // nobody.
   const bool generates = resource->storage == "jobs.batch";
   const json::Value sent = generates ? object : json::Value();
-  prepare_create(*resource, object, now);
-  if (!options.manager.empty() && !options.apply)
-    track_create(
-        *resource, generates ? &sent : nullptr, object, apply_request(*resource, options, now));
+  const auto prepare = [&] {
+    prepare_create(*resource, object, now);
+    if (!options.manager.empty() && !options.apply)
+      track_create(
+          *resource, generates ? &sent : nullptr, object, apply_request(*resource, options, now));
+  };
+  if (options.beside)
+    co_await core_.env.run_on_worker(prepare);
+  else
+    prepare();
   if (core_.admission->awaits_account(*resource, ns, object))
     co_await core_.namespaces->ensure_contents(ns);
   const auto admitted = core_.admission->create(*resource, ns, object, user, warnings);
@@ -230,7 +243,11 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource,
   if (grants_rights(*resource)) permitted = guard(core_, guarded);
   if (!permitted) co_return fail(permitted.error());
 
-  auto causes = check_create(*resource, object);
+  std::vector<Cause> causes;
+  if (options.beside)
+    co_await core_.env.run_on_worker([&] { causes = check_create(*resource, object); });
+  else
+    causes = check_create(*resource, object);
   if (causes.empty() && core_.options.custom_rules)
     causes = core_.options.custom_rules(object, nullptr, warnings);
   if (!causes.empty()) {
@@ -261,7 +278,8 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource,
     if (!charge) co_return fail(charge.error());
     if (options.dry_run) {
       core_.services->release(*resource, object);
-      co_return unstored(*resource, key, std::move(object), 0);
+      auto shown = co_await unstored(*resource, key, std::move(object), 0, options);
+      co_return shown;
     }
     auto stored =
         co_await core_.image.put(collection, key, to_stored(*resource, std::move(object)));
@@ -270,10 +288,9 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource,
   }
 }
 
-Result<Writer::Next> Writer::finish_update(const Resource& resource,
-                                           json::Value next,
-                                           const json::Value& live,
-                                           const WriteOptions& options) {
+Result<void> Writer::begin_update(Draft& draft) {
+  const auto& [resource, live, options, now, next_, changed_] = draft;
+  json::Value& next = draft.next;
   const std::string name = json::text_at(live, "metadata", "name");
   const std::string_view wanted_version = kube::resource_version_of(next);
   if (!wanted_version.empty() && wanted_version != kube::resource_version_of(live)) {
@@ -297,46 +314,85 @@ Result<Writer::Next> Writer::finish_update(const Resource& resource,
   kube::pack_managers(next);
   next.get_object()["kind"] = resource.info.kind;
   next.get_object()["apiVersion"] = resource.api_version();
-  bool changed = true;
   const auto finalizers = check_new_finalizers(resource, next, live);
-  if (!finalizers) return fail(finalizers.error());
-  if (unchecked(options.subresource)) {
-    const json::Value generation = json::at(next, "metadata", "generation");
-    keep_metadata(next, live);
-    if (generation.is_number()) json::make(next, {"metadata", "generation"}) = generation;
-    changed = !same_content(next, live);
-  } else {
-    keep_metadata(next, live);
+  if (!finalizers) return finalizers;
+  const json::Value generation = json::at(next, "metadata", "generation");
+  keep_metadata(next, live);
+  if (!unchecked(options.subresource))
     apply_defaults(resource, next);
-    // Before the update is compared with what is stored: what admission puts back is no change.
-    if (resource.storage == "pods" && options.subresource.empty())
-      core_.admission->update_pod(next);
-    if (options.subresource == "status") {
-      prepare_status_update(resource, next, live);
-    } else {
-      prepare_update(resource, next, live);
-    }
-    const auto addressed = core_.services->allocate(resource, next, live);
-    if (!addressed) return fail(addressed.error());
-    changed = !same_content(next, live);
-    if (changed) {
-      auto causes = check_update(resource, next, live);
-      const bool whole = options.subresource.empty() || options.subresource == "scale";
-      if (causes.empty() && whole && core_.options.custom_rules)
-        causes = core_.options.custom_rules(next, &live, nullptr);
-      if (!causes.empty()) return fail(kube::invalid(resource.info.gvk(), name, std::move(causes)));
-    }
+  else if (generation.is_number())
+    json::make(next, {"metadata", "generation"}) = generation;
+  return {};
+}
+
+void Writer::prepare(Draft& draft) {
+  if (draft.options.subresource == "status") {
+    prepare_status_update(draft.resource, draft.next, draft.live);
+  } else {
+    prepare_update(draft.resource, draft.next, draft.live);
+  }
+}
+
+Result<void> Writer::finish_update(Draft& draft) {
+  const auto& [resource, live, options, now, next_, changed_] = draft;
+  json::Value& next = draft.next;
+  draft.changed = !same_content(next, live);
+  if (draft.changed && !unchecked(options.subresource)) {
+    auto causes = check_update(resource, next, live);
+    if (!causes.empty())
+      return fail(kube::invalid(resource.info.gvk(), kube::name_of(live), std::move(causes)));
   }
   // A body without managedFields says nothing about them; an empty list resets them.
   const json::Value& managers = json::at(live, "metadata", "managedFields");
   if (!options.apply && !managers.is_null() &&
       json::at(next, "metadata", "managedFields").is_null())
     json::make(next, {"metadata", "managedFields"}) = managers;
-  if (!options.manager.empty() && !options.apply && changed) {
-    kube::track_update(
-        resource.shape(), &live, next, apply_request(resource, options, core_.env.now()));
+  if (!options.manager.empty() && !options.apply && draft.changed)
+    kube::track_update(resource.shape(), &live, next, apply_request(resource, options, now));
+  return {};
+}
+
+Result<void> Writer::apply_rules(const Draft& draft) const {
+  const WriteOptions& options = draft.options;
+  const bool whole = options.subresource.empty() || options.subresource == "scale";
+  if (!draft.changed || !whole || !core_.options.custom_rules) return {};
+  auto causes = core_.options.custom_rules(draft.next, &draft.live, nullptr);
+  if (causes.empty()) return {};
+  return fail(
+      kube::invalid(draft.resource.info.gvk(), kube::name_of(draft.live), std::move(causes)));
+}
+
+void Writer::admit(Draft& draft) const {
+  // Before the update is compared with what is stored: what admission puts back is no change.
+  if (draft.resource.storage == "pods" && draft.options.subresource.empty())
+    core_.admission->update_pod(draft.next);
+}
+
+Result<void> Writer::make_update(Draft& draft) const {
+  auto good = begin_update(draft);
+  if (!good) return good;
+  if (!unchecked(draft.options.subresource)) {
+    admit(draft);
+    prepare(draft);
+    good = core_.services->allocate(draft.resource, draft.next, draft.live);
+    if (!good) return good;
   }
-  return Next{std::move(next), changed};
+  good = finish_update(draft);
+  return good ? apply_rules(draft) : good;
+}
+
+Task<Result<void>> Writer::make_update_beside(Draft& draft) const {
+  Result<void> good;
+  co_await core_.env.run_on_worker([&] { good = begin_update(draft); });
+  if (!good) co_return good;
+  if (!unchecked(draft.options.subresource)) {
+    admit(draft);
+    co_await core_.env.run_on_worker([&] { prepare(draft); });
+    good = core_.services->allocate(draft.resource, draft.next, draft.live);
+    if (!good) co_return good;
+  }
+  co_await core_.env.run_on_worker([&] { good = finish_update(draft); });
+  co_return good ? apply_rules(draft) : good;
 }
 
 Task<Result<StoredPtr>> Writer::update(
@@ -358,7 +414,11 @@ Task<Result<StoredPtr>> Writer::update(
   // The image's own tree; only a kind that is served otherwise than stored needs one of its own.
   const kube::ObjectPtr served = served_object(*resource, current);
   const json::Value& live = *served;
-  auto computed = compute(live);
+  Result<json::Value> computed;
+  if (options.beside)
+    co_await core_.env.run_on_worker([&] { computed = compute(live); });
+  else
+    computed = compute(live);
   if (!computed) co_return fail(computed.error());
   const bool reviewed = options.user != nullptr && !internal(options.subresource);
   if (reviewed && core_.webhooks->mutating()) {
@@ -366,10 +426,15 @@ Task<Result<StoredPtr>> Writer::update(
         co_await core_.webhooks->mutate(review_of(*resource, ns, name, live, options), *computed);
     if (!mutated) co_return fail(mutated.error());
   }
-  auto finished = finish_update(*resource, std::move(*computed), live, options);
-  if (!finished) co_return fail(finished.error());
-  json::Value* next = &finished->object;
-  if (finished->changed && options.user != nullptr) {
+  Draft draft{*resource, live, options, core_.env.now(), std::move(*computed)};
+  Result<void> made;
+  if (options.beside)
+    made = co_await make_update_beside(draft);
+  else
+    made = make_update(draft);
+  if (!made) co_return fail(made.error());
+  json::Value* next = &draft.next;
+  if (draft.changed && options.user != nullptr) {
     const GuardedWrite guarded{.resource = *resource,
                                .ns = ns,
                                .next = *next,
@@ -381,20 +446,26 @@ Task<Result<StoredPtr>> Writer::update(
     const auto permitted = guard(core_, guarded);
     if (!permitted) co_return fail(permitted.error());
   }
-  if (reviewed && finished->changed && core_.webhooks->validating()) {
+  if (reviewed && draft.changed && core_.webhooks->validating()) {
     const auto validated =
         co_await core_.webhooks->validate(review_of(*resource, ns, name, live, options), *next);
     if (!validated) co_return fail(validated.error());
   }
 
   if (may_go(*next)) {
-    if (options.dry_run) co_return unstored(*resource, key, std::move(*next), current->revision);
+    if (options.dry_run) {
+      auto shown = co_await unstored(*resource, key, std::move(*next), current->revision, options);
+      co_return shown;
+    }
     auto gone = co_await core_.image.erase(collection, key, to_stored(*resource, std::move(*next)));
     co_return gone;
   }
-  const bool unchanged = !finished->changed && same_managers(*next, live);
+  const bool unchanged = !draft.changed && same_managers(*next, live);
   if (unchanged) co_return current;
-  if (options.dry_run) co_return unstored(*resource, key, std::move(*next), current->revision);
+  if (options.dry_run) {
+    auto shown = co_await unstored(*resource, key, std::move(*next), current->revision, options);
+    co_return shown;
+  }
   auto stored = co_await core_.image.put(collection, key, to_stored(*resource, std::move(*next)));
   co_return stored;
 }

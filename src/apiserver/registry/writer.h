@@ -37,20 +37,31 @@ class Writer {
                                DeleteRequest request);
 
  private:
-  /// What an update stores, and whether that differs from the live object in more than its
-  /// managers.
-  struct Next {
-    json::Value object;
-    bool changed = true;
+  /// An update on its way from what was asked for to what is stored.
+  struct Draft {
+    const Resource& resource;
+    const json::Value& live;
+    const WriteOptions& options;
+    Time now;
+    json::Value next;
+    bool changed = true;  // differs from the live object in more than its managers
   };
-  Result<Next> finish_update(const Resource& resource,
-                             json::Value next,
-                             const json::Value& live,
-                             const WriteOptions& options);
-  StoredPtr unstored(const Resource& resource,
-                     std::string key,
-                     json::Value object,
-                     Revision revision) const;
+  /// The steps that need the draft alone, in their order; they may run on a worker.
+  static Result<void> begin_update(Draft& draft);
+  static void prepare(Draft& draft);
+  static Result<void> finish_update(Draft& draft);
+  void admit(Draft& draft) const;
+  Result<void> apply_rules(const Draft& draft) const;
+  /// All steps of an update, with what admission and addresses are to it in between; beside the loop
+  /// as far as they can be.
+  Result<void> make_update(Draft& draft) const;
+  Task<Result<void>> make_update_beside(Draft& draft) const;
+  /// What a dry run answers with.
+  Task<StoredPtr> unstored(const Resource& resource,
+                           std::string key,
+                           json::Value object,
+                           Revision revision,
+                           const WriteOptions& options);
 
   Core& core_;
 };

@@ -3,6 +3,7 @@
 
 #include "apiserver/registry/strategy.h"
 #include "apiserver/rest/go_json.h"
+#include "apiserver/rest/read_ahead.h"
 #include "apiserver/rest/rest.h"
 #include "base/strings.h"
 #include "kube/kinds/validate.h"
@@ -167,6 +168,15 @@ Result<json::Value> decode_object(Call& call, std::string_view action) {
   }
   apply_defaults(resource, object);
   return object;
+}
+
+Task<Result<json::Value>> decode_beside(Core& core, Call& call, std::string_view action) {
+  Result<json::Value> object;
+  if (is_large(call))
+    co_await core.env.run_on_worker([&] { object = decode_object(call, action); });
+  else
+    object = decode_object(call, action);
+  co_return object;
 }
 
 Result<void> check_patched(Call& call,

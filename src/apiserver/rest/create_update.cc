@@ -7,6 +7,7 @@
 #include "apiserver/registry/writer.h"
 #include "apiserver/rest/batch.h"
 #include "apiserver/rest/convert.h"
+#include "apiserver/rest/read_ahead.h"
 #include "apiserver/rest/rest.h"
 #include "apiserver/rest/walk.h"
 #include "base/pace.h"
@@ -44,7 +45,8 @@ Task<Result<void>> review_deletion(Core& core, Call& call, StoredPtr stored, boo
 Task<Result<Reply>> create_object(Core& core, Call& call, Accepted accepted) {
   auto options = write_options(call, "CreateOptions");
   if (!options) co_return fail(options.error());
-  auto object = decode_object(call, "Create");
+  options->beside = is_large(call);
+  auto object = co_await decode_beside(core, call, "Create");
   if (!object) co_return fail(object.error());
   const auto stored = co_await core.writer->create(
       call.resource, call.ns, std::move(*object), *options, call.user, &call.warnings);
@@ -57,7 +59,8 @@ Task<Result<Reply>> create_object(Core& core, Call& call, Accepted accepted) {
 Task<Result<Reply>> update_object(Core& core, Call& call, Accepted accepted) {
   auto options = write_options(call, "UpdateOptions");
   if (!options) co_return fail(options.error());
-  auto object = decode_object(call, "Update");
+  options->beside = is_large(call);
+  auto object = co_await decode_beside(core, call, "Update");
   if (!object) co_return fail(object.error());
   const std::string_view name = kube::name_of(*object);
   if (name.empty())

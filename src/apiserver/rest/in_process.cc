@@ -4,6 +4,7 @@
 
 #include "apiserver/auth/auth.h"
 #include "apiserver/rest/convert.h"
+#include "apiserver/rest/read_ahead.h"
 #include "apiserver/rest/router.h"
 #include "apiserver/rest/watch.h"
 #include "base/log.h"
@@ -327,7 +328,15 @@ class InProcessClient final : public client::Client {
                       std::move(subresource));
     call.object = std::make_shared<const json::Value>(std::move(object));
     auto reply = co_await answer(call);
-    co_return value_of(std::move(reply), Answer::kObject);
+    if (!reply || !call.resource || !is_large(call))
+      co_return value_of(std::move(reply), Answer::kObject);
+    // A copy of thousands of tasks, and what was sent is taken apart.
+    Result<json::Value> value;
+    co_await core_.env.run_on_worker([&] {
+      value = value_of(std::move(reply), Answer::kObject);
+      call.object.reset();
+    });
+    co_return value;
   }
 
   /// For what has no verb: the same server through its handler.

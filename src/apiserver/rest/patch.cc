@@ -180,7 +180,17 @@ Result<json::Value> check_applied(Call& call, json::Value applied) {
   }
   const auto checked = check_patched(call, applied, {});
   if (!checked) return fail(checked.error());
+  // "cpu: 1" is the stored "1", not a change of it.
+  if (!resource.custom() && resource.type != nullptr)
+    kube::canonicalise_values(*resource.type, applied);
   return applied;
+}
+
+/// A small patch of a large object. Muster's own parts patch what is small, thousands of times.
+bool changes_large(Core& core, const Call& call) {
+  if (call.in_process) return false;
+  const StoredPtr live = core.find(*call.resource, call.ns, call.name);
+  return live && live->bytes->size() >= kReadAheadFrom;
 }
 
 Task<Result<StoredPtr>> server_side_apply(Core& core,
@@ -198,16 +208,20 @@ Task<Result<StoredPtr>> server_side_apply(Core& core,
   request.now = core.env.now();
   options.apply = true;
   const kube::Shape* shape = call.resource->shape();
-  // "cpu: 1" is the stored "1", not a change of it.
-  if (!call.resource->custom() && call.resource->type != nullptr)
-    kube::canonicalise_values(*call.resource->type, applied);
   // An object that goes or comes between the look and the write is met by looking again.
   for (int attempt = 0;; ++attempt) {
     if (core.find(*call.resource, call.ns, call.name) == nullptr && call.subresource.empty()) {
       if (!named) co_return fail(nameless(call));
-      auto fresh = kube::apply(shape, std::nullopt, applied, request);
+      Result<json::Value> fresh;
+      const auto apply = [&] {
+        fresh = kube::apply(shape, std::nullopt, applied, request);
+        if (fresh) apply_defaults(*call.resource, *fresh);
+      };
+      if (options.beside)
+        co_await core.env.run_on_worker(apply);
+      else
+        apply();
       if (!fresh) co_return fail(fresh.error());
-      apply_defaults(*call.resource, *fresh);
       json::remove(*fresh, {"metadata", "resourceVersion"});
       *created = true;
       auto made = co_await core.writer->create(
@@ -340,6 +354,7 @@ Task<Result<Reply>> patch_object(Core& core, Call& call, Accepted accepted) {
                                   "FieldValueForbidden",
                                   "Forbidden: may not be specified for non-apply patch"));
   }
+  options->beside = is_large(call) || changes_large(core, call);
   std::vector<std::string> duplicates;
   auto patch = patch_body(call, *type, &duplicates);
   if (!patch) co_return fail(patch.error());
@@ -348,7 +363,11 @@ Task<Result<Reply>> patch_object(Core& core, Call& call, Accepted accepted) {
   bool created = false;
   if (*type == PatchType::kApply) {
     const bool named = !kube::name_of(**patch).empty();
-    auto applied = check_applied(call, **patch);
+    Result<json::Value> applied;
+    if (options->beside)
+      co_await core.env.run_on_worker([&] { applied = check_applied(call, **patch); });
+    else
+      applied = check_applied(call, **patch);
     if (!applied) co_return fail(applied.error());
     stored = co_await server_side_apply(
         core, call, std::move(*applied), *options, force, named, &created);

@@ -127,6 +127,14 @@ Task<void> read_ahead(Core& core, Call& call) {
   call.ahead = ahead;
 }
 
+bool is_large(const Call& call) {
+  // Of an object from this process nobody knows the size; those of jobs may hold thousands of tasks.
+  constexpr std::size_t kMany = 4000;
+  std::size_t seen = 0;
+  if (call.object && call.resource->custom()) return too_many(*call.object, kMany, &seen);
+  return call.request.body.size() >= kReadAheadFrom;
+}
+
 Result<json::Value> json_body(const Call& call, std::vector<std::string>* duplicates) {
   ReadAhead* ahead = read_already(call, Language::kJson);
   if (ahead == nullptr) return read_json(call.request.body, kValuesMax, duplicates);

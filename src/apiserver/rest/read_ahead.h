@@ -22,6 +22,9 @@ inline constexpr std::size_t kDefinitionValuesMax = 100'000;
 /// of kTooLarge.
 Task<void> read_ahead(Core& core, Call& call);
 
+/// Whether what is written is so large that it is handled on a worker as far as it can be.
+[[nodiscard]] bool is_large(const Call& call);
+
 /// The body as JSON, as YAML, as protobuf. `duplicates` may be null.
 Result<json::Value> json_body(const Call& call, std::vector<std::string>* duplicates);
 Result<json::Value> yaml_body(const Call& call);

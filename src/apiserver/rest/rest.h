@@ -63,6 +63,8 @@ std::string table_text(
 /// The body of a create or update: decoded, checked against fieldValidation, unknown fields
 /// dropped, defaults filled in.
 Result<json::Value> decode_object(Call& call, std::string_view action);
+/// The same, on a worker if the body is large.
+Task<Result<json::Value>> decode_beside(Core& core, Call& call, std::string_view action);
 /// After a patch: the same checks on the result, reported as Kubernetes reports them for patches.
 Result<void> check_patched(Call& call,
                            json::Value& object,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/pace.h"
 #include "base/strings.h"
 #include "controllers/common/objects.h"
 #include "controllers/common/ssh_key.h"
@@ -57,6 +58,25 @@ client::ObjectPtr complete(client::ObjectPtr object, const client::Resource& res
   job.as_object()["apiVersion"] = resource.api_version();
   job.as_object()["kind"] = resource.kind;
   return std::make_shared<const json::Value>(std::move(job));
+}
+
+/// To take a hundred thousand trees apart takes longer than others should wait: it is done on a
+/// worker.
+template <typename Large>
+void let_go(Env& env, Large large) {
+  env.offload([kept = std::make_shared<Large>(std::move(large))] {}, [] {});
+}
+
+constexpr std::size_t kManyActions = 1000;
+
+/// The job with another status; without a copy of the former one, which may be long.
+json::Value with_status(const json::Value& job, const json::Value& status) {
+  json::Object object;
+  for (const auto& member : job.get_object()) {
+    if (member.key() != "status") object[member.key()] = member.value();
+  }
+  object["status"] = status;
+  return json::Value(std::move(object));
 }
 
 /// How many of the actions from `first` on are of one kind and verb, at most `most`.
@@ -132,7 +152,18 @@ Task<Result<void>> Frame::work(std::string key) {
   }
   // From the newest: while that one is missing the rest need not be looked at, and waiting costs
   // nothing.
-  while (!state.written.empty() && seen(state.written.back())) state.written.pop_back();
+  Pace pace(deps_.env, 64);
+  bool rested = false;
+  while (!state.written.empty() && seen(state.written.back())) {
+    state.written.pop_back();
+    if (!pace.over()) continue;
+    co_await pace.rest();
+    rested = true;
+  }
+  if (rested) {  // the job may be another one by now
+    queue_->add(key);
+    co_return Result<void>{};
+  }
   if (!state.written.empty()) {
     if (now < state.give_up) {
       queue_->add_after(key, state.give_up - now);
@@ -167,6 +198,7 @@ Task<Result<void>> Frame::work(std::string key) {
   if (state.long_plan) state.not_before = now + kRestFactor * took;
   if (const auto due = state.comebacks.hold_back(plan, *view, now))
     queue_->add_after(key, *due - now);
+  if (beside) let_go(deps_.env, std::move(view));
   if (plan.requeue_after)
     queue_->add_after(key, std::max<Duration>(*plan.requeue_after, std::chrono::milliseconds(10)));
 
@@ -176,7 +208,7 @@ Task<Result<void>> Frame::work(std::string key) {
   if (applied && !plan.error.empty()) applied = fail(Code::kConflict, plan.error);
   after.last_error = applied ? "" : applied.error().message;
   if (plan.status && (applied || plan.status_anyway)) {
-    const auto written = co_await write_status(whole, std::move(*plan.status), key);
+    const auto written = co_await write_status(whole, std::move(*plan.status), key, beside);
     if (!written && applied) applied = written;
   }
   if (!applied) co_return applied;
@@ -199,6 +231,7 @@ Task<Result<void>> Frame::apply(client::ObjectPtr job,
                                 std::vector<Action> actions,
                                 std::string key) {
   std::size_t most = 1;
+  std::optional<Error> refused;
   for (std::size_t first = 0; first < actions.size();) {
     // Ever more side by side: when the server refuses the first, it is not asked a thousand times.
     const auto count = run_length(actions, first, most);
@@ -211,10 +244,13 @@ Task<Result<void>> Frame::apply(client::ObjectPtr job,
     auto& state = states_[key];
     state.written.insert(state.written.end(), batch->written.begin(), batch->written.end());
     state.give_up = deps_.env.now() + kCacheLagMost;
-    if (batch->error) co_return fail(*batch->error);
+    refused = batch->error;
+    if (refused) break;
     first += count;
     most = std::min(kMostAtOnce, most * 2);
   }
+  if (actions.size() >= kManyActions) let_go(deps_.env, std::move(actions));
+  if (refused) co_return fail(*refused);
   co_return Result<void>{};
 }
 
@@ -272,35 +308,36 @@ Task<void> Frame::apply_one(client::ObjectPtr whole, Action action, std::shared_
 
 Task<Result<void>> Frame::write_status(client::ObjectPtr whole,
                                        json::Value status,
-                                       std::string key) {
+                                       std::string key,
+                                       bool beside) {
   const json::Value& job = *whole;
-  if (json::equal(json::at(job, "status"), status)) co_return Result<void>{};
+  auto& state = states_[key];
   const auto version = json::text_at(job, "metadata", "resourceVersion");
-  if (const auto& state = states_[key];
-      state.sent_version == version && json::equal(state.sent_status, status))
-    co_return Result<void>{};
-  // Without the former status, which may be long.
-  const auto next = [&] {
-    json::Object object;
-    for (const auto& member : job.get_object()) {
-      if (member.key() != "status") object[member.key()] = member.value();
-    }
-    object["status"] = status;
-    return json::Value(std::move(object));
+  bool same = false;
+  json::Value next;
+  const auto compare = [&] {
+    same = json::equal(json::at(job, "status"), status) ||
+           (state.sent_version == version && json::equal(state.sent_status, status));
+    if (!same) next = with_status(job, status);
   };
-  auto answer = co_await deps_.client.update_status(kind_.resource, next());
+  if (beside)
+    co_await deps_.env.run_on_worker(compare);
+  else
+    compare();
+  if (same) co_return Result<void>{};
+  auto answer = co_await deps_.client.update_status(kind_.resource, std::move(next));
   if (!answer &&
       (answer.error().code == Code::kNotFound || answer.error().code == Code::kMethodNotAllowed)) {
     // A version without the status subresource (v1alpha1), or the job has gone meanwhile.
-    answer = co_await deps_.client.update(kind_.resource, next());
+    answer = co_await deps_.client.update(kind_.resource, with_status(job, status));
     if (!answer && answer.error().code == Code::kNotFound) co_return Result<void>{};
   }
   if (!answer) co_return fail(answer.error());
-  auto& state = states_[key];
-  state.sent_status = std::move(status);
+  std::swap(state.sent_status, status);
   state.sent_version = json::text_at(*answer, "metadata", "resourceVersion");
   state.written.push_back({"", key, "", version_of(*answer), false});
   state.give_up = deps_.env.now() + kCacheLagMost;
+  if (beside) let_go(deps_.env, std::pair(std::move(status), std::move(*answer)));
   co_return Result<void>{};
 }
 

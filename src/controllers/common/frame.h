@@ -71,7 +71,10 @@ class Frame {
   Task<Result<void>> work(std::string key);
   Task<Result<void>> apply(client::ObjectPtr job, std::vector<Action> actions, std::string key);
   Task<void> apply_one(client::ObjectPtr whole, Action action, std::shared_ptr<Batch> batch);
-  Task<Result<void>> write_status(client::ObjectPtr whole, json::Value status, std::string key);
+  Task<Result<void>> write_status(client::ObjectPtr whole,
+                                  json::Value status,
+                                  std::string key,
+                                  bool beside);
   [[nodiscard]] bool seen(const Written& written) const;
   void record(const json::Value& job, const Event& event);
 

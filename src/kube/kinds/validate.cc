@@ -213,12 +213,29 @@ std::vector<Cause> validate_metadata(bool namespaced,
   return causes.take();
 }
 
+namespace {
+
+/// A value of megabytes is not sent back, twice, to whoever sent it; what is wrong stands at its end.
+void cut_middle(std::string& message) {
+  constexpr std::size_t kMost = 16 * 1024, kEnd = 1024;
+  if (message.size() <= kMost) return;
+  const std::size_t left_out = message.size() - kMost;
+  std::size_t from = kMost - kEnd, to = message.size() - kEnd;
+  // Not within a character.
+  while (from > 0 && (static_cast<unsigned char>(message[from]) & 0xC0) == 0x80) --from;
+  while (to < message.size() && (static_cast<unsigned char>(message[to]) & 0xC0) == 0x80) ++to;
+  message.replace(from, to - from, fmt::format(" … ({} bytes) … ", left_out));
+}
+
+}  // namespace
+
 Error invalid(const Gvk& gvk, std::string_view name, std::vector<Cause> causes) {
   Error error;
   error.code = Code::kInvalid;
   std::vector<std::string> texts;
   std::unordered_set<std::string> said;  // there may be thousands
-  for (const Cause& cause : causes) {
+  for (Cause& cause : causes) {
+    cut_middle(cause.message);
     std::string text = cause.field.empty() ? cause.message : cause.field + ": " + cause.message;
     if (said.insert(text).second) texts.push_back(std::move(text));
   }
