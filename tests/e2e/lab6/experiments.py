@@ -82,10 +82,10 @@ def priority(lab):
 
 def priority_controls(lab):
     """Equal and lower priorities wait, and the waiting go in their order."""
-    lab.submit(ALICE, "job-config-2", "prod-1")
+    lab.submit(ALICE, "job-config-2", "prod-1", lasts=True)
     lab.until(ALICE, "prod-1", "RUNNING")
-    lab.submit(ALICE, "job-config-1", "test-1")
-    lab.submit(ALICE, "job-config-2", "prod-2")
+    lab.submit(ALICE, "job-config-1", "test-1", lasts=True)
+    lab.submit(ALICE, "job-config-2", "prod-2", lasts=True)
     lab.waiting("L3: prod waits for prod", ALICE, "prod-2")
     lab.waiting("L3: test waits for prod", ALICE, "test-1")
     check(
@@ -96,13 +96,13 @@ def priority_controls(lab):
     lab.waiting("L3: the later prod goes before the earlier test", ALICE, "test-1")
     lab.stop(ALICE, "prod-2")
     lab.until(ALICE, "test-1", "RUNNING")
-    lab.submit(DAN, "job-config-1", "test-2")
+    lab.submit(DAN, "job-config-1", "test-2", lasts=True)
     lab.waiting("L3: test waits for test", DAN, "test-2")
     lab.stop(DAN, "test-2")
     lab.stop(ALICE, "test-1")
-    lab.submit(ALICE, "job-config-1", "lazy", extras={"lazyPreemptionEnable": True})
+    lab.submit(ALICE, "job-config-1", "lazy", lasts=True, extras={"lazyPreemptionEnable": True})
     lab.until(ALICE, "lazy", "RUNNING")
-    lab.submit(ALICE, "job-config-2", "prod-3")
+    lab.submit(ALICE, "job-config-2", "prod-3", lasts=True)
     lab.until(ALICE, "prod-3", "RUNNING")
     low = lab.detail(ALICE, "lazy")
     lazily = low["jobStatus"]["state"] == "WAITING" and retries(low) == (1, 0, 1, 0)

@@ -26,12 +26,15 @@ class Lab:
 
     @staticmethod
     def document(file, name=None, **changes):
-        """A job of the course; `vc`, `instances`, `succeeded` and `extras` differ where asked for."""
+        """A job of the course; `vc`, `instances`, `succeeded` and `extras` differ where asked for. One that `lasts` runs until
+        it is stopped, however slow the machine is."""
         document = copy.deepcopy(yaml.safe_load((DATA / f"{file}.yaml").read_text()))
         document["name"] = name or document["name"]
         role = document["taskRoles"]["train"]
         if "vc" in changes:
             document["defaults"]["virtualCluster"] = changes["vc"]
+        if changes.get("lasts"):
+            role["commands"] = ["sleep 600"]
         if "instances" in changes:
             role["instances"] = changes["instances"]
         if "succeeded" in changes:
