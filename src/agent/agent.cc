@@ -16,6 +16,7 @@
 #include "agent/hollow/hollow_pods.h"
 #include "agent/image/image_source.h"
 #include "agent/network/dns.h"
+#include "agent/network/network_policies.h"
 #include "agent/network/services.h"
 #include "agent/network/tcp_proxy.h"
 #include "agent/node/devices.h"
@@ -30,6 +31,7 @@
 #include "agent/streams/former_logs.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "kube/kinds/pod.h"
 #include "kube/meta.h"
 #include "kube/names.h"
 #include "kube/resources.h"
@@ -132,10 +134,14 @@ class AgentImpl final : public Agent {
     if (runtime_->translates_addresses()) {
       const auto api = api_reachable_ ? runtime_->gateway() : std::string();
       services_ = std::make_unique<Services>(context_, api, options_.api_port);
+      policies_ = std::make_unique<NetworkPolicies>(context_, [this] { return addressed_pods(); });
+      policies_->follow();
+      context_.in_force = [this] { return policies_->in_force(); };
     }
     follow();
     informers_.start_all();
     co_await informers_.wait_synced();
+    if (policies_) policies_->begin();
     co_await remove_orphans();
     if (image_source_) co_await make_class(kHostClass);
     if (context_.has_cri) co_await make_class(kCriClass);
@@ -159,6 +165,7 @@ class AgentImpl final : public Agent {
     }
     if (dns_) dns_->stop();
     if (services_) services_->stop();
+    if (policies_) policies_->stop();
     api_proxy_.reset();
     co_await informers_.stop_all();
     for (auto& [node, recorder] : recorders_) co_await recorder->flush();
@@ -182,6 +189,7 @@ class AgentImpl final : public Agent {
     co_return text;
   }
   std::vector<std::string> shortcomings() const override { return runtime_->shortcomings(); }
+  bool filters_traffic() const override { return policies_ != nullptr; }
 
  private:
   process::ProcessRuntimeOptions runtime_options() const {
@@ -369,6 +377,16 @@ class AgentImpl final : public Agent {
     }
   }
 
+  std::vector<AddressedPod> addressed_pods() const {
+    std::vector<AddressedPod> out;
+    for (const auto& [uid, worker] : workers_) {
+      const auto& address = worker->state().pod_ip;
+      if (!address.empty() && address != context_.host_ip && !worker->ended())
+        out.push_back({worker->pod(), address});
+    }
+    return out;
+  }
+
   std::shared_ptr<PodWorker> find_worker(const std::string& uid) const {
     const auto found = workers_.find(uid);
     return found == workers_.end() ? nullptr : found->second;
@@ -460,6 +478,10 @@ class AgentImpl final : public Agent {
     const std::string uid(kube::uid_of(*after));
     if (const auto worker = find_worker(uid); worker) {
       worker->update(after);
+      if (policies_ && before &&
+          (json::at(*before, "metadata", "labels") != json::at(*after, "metadata", "labels") ||
+           kube::pod_finished(*before) != kube::pod_finished(*after)))
+        policies_->changed();
       return;
     }
     std::optional<SandboxStatus> adopted;
@@ -470,6 +492,7 @@ class AgentImpl final : public Agent {
     auto worker = std::make_shared<PodWorker>(
         context_, after, std::move(adopted), [this](const std::string& done) {
           workers_.erase(done);
+          if (policies_) policies_->changed();
         });
     workers_[uid] = worker;
     worker->start();
@@ -532,8 +555,9 @@ class AgentImpl final : public Agent {
   std::map<std::string, SandboxStatus> adopted_;  // not yet claimed by a pod of the API
   std::map<std::string, std::unique_ptr<client::EventRecorder>> recorders_;
   std::unique_ptr<Dns> dns_;
-  std::unique_ptr<Services> services_;  // null: names lead to endpoints
-  bool api_reachable_ = false;          // through the bridge
+  std::unique_ptr<Services> services_;         // null: names lead to endpoints
+  std::unique_ptr<NetworkPolicies> policies_;  // null: traffic cannot be filtered here
+  bool api_reachable_ = false;                 // through the bridge
   std::unique_ptr<TcpProxy> api_proxy_;
   std::unique_ptr<PodStreamServer> streams_;
   std::unique_ptr<Metrics> metrics_;

@@ -59,6 +59,8 @@ class Agent {
                                                       std::string container,
                                                       std::size_t bytes_max) = 0;
   virtual Metrics& metrics() = 0;
+  /// Network policies are in force.
+  [[nodiscard]] virtual bool filters_traffic() const = 0;
   /// What this machine lacks, one line each; empty: nothing.
   [[nodiscard]] virtual std::vector<std::string> shortcomings() const = 0;
 };

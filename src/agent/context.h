@@ -56,6 +56,8 @@ struct Context {
   /// burst a short pod is written once, as Succeeded, and not for each thing that happened to it.
   Slots status_slots{loop, 16};
   std::function<std::string(const json::Value& pod)> resolv_conf;
+  /// Until network policies hold for every pod that has an address. Null: there are none.
+  std::function<Task<Result<void>>()> in_force;
 };
 
 }  // namespace muster::agent

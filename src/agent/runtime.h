@@ -68,6 +68,25 @@ struct VirtualPort {
   auto operator<=>(const VirtualPort&) const = default;
 };
 
+/// Traffic of some pods in one direction: what goes one of these ways passes, nothing else does.
+struct Fence {
+  struct Ports {
+    std::string protocol;  // TCP, UDP or SCTP
+    int first = 0;         // 0: every port
+    int last = 0;
+    auto operator<=>(const Ports&) const = default;
+  };
+  struct Way {
+    std::vector<std::string> peers;  // networks, "10.0.0.0/8"
+    std::vector<Ports> ports;        // none: whatever the protocol
+    auto operator<=>(const Way&) const = default;
+  };
+  bool inbound = false;
+  std::vector<Way> ways;
+  std::vector<std::string> pods;  // addresses
+  auto operator<=>(const Fence&) const = default;
+};
+
 struct SandboxConfig {
   std::string id;  // the pod's uid
   std::string pod_namespace;
@@ -234,8 +253,10 @@ class Runtime {
   [[nodiscard]] virtual bool hides_devices() const = 0;
   /// Pods can be given virtual ports, and reach what this machine reaches.
   [[nodiscard]] virtual bool translates_addresses() const = 0;
-  /// These and no others, from now on.
+  /// These and no others, from now on. Rules that are there already stay as they are until both,
+  /// ports and fences, were said once.
   virtual Task<Result<void>> set_virtual_ports(std::vector<VirtualPort> ports) = 0;
+  virtual Task<Result<void>> set_fences(std::vector<Fence> fences) = 0;
 };
 
 }  // namespace muster::agent

@@ -111,4 +111,8 @@ Task<Result<void>> Runtimes::set_virtual_ports(std::vector<VirtualPort> ports) {
   return process_->set_virtual_ports(std::move(ports));
 }
 
+Task<Result<void>> Runtimes::set_fences(std::vector<Fence> fences) {
+  return process_->set_fences(std::move(fences));
+}
+
 }  // namespace muster::agent

@@ -57,6 +57,7 @@ class Runtimes final : public Runtime {
     return process_->translates_addresses();
   }
   Task<Result<void>> set_virtual_ports(std::vector<VirtualPort> ports) override;
+  Task<Result<void>> set_fences(std::vector<Fence> fences) override;
 
  private:
   Runtime& of(const std::string& sandbox_id) {

@@ -90,7 +90,6 @@ Task<Result<void>> Server::start() {
   co_await core.namespaces->resume();
   core.protection->start();
   core.events->start();
-  report_unserved(core);
   core.ready = true;
   co_return Result<void>();
 }
@@ -123,6 +122,7 @@ std::unique_ptr<client::Client> Server::make_client(std::string user) {
 
 void Server::set_node_agent(std::optional<NodeAgent> agent) {
   core_->node_agent = std::move(agent);
+  if (core_->node_agent) report_unserved(*core_);
 }
 
 }  // namespace muster::apiserver

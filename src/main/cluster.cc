@@ -339,6 +339,7 @@ Task<Result<void>> Cluster::start_agent() {
   answers.pod_metrics = [this](std::string ns) {
     return agent_->metrics().pod_metrics(std::move(ns));
   };
+  answers.filters_traffic = agent_->filters_traffic();
   server_->set_node_agent(std::move(answers));
   co_return Result<void>();
 }

@@ -279,9 +279,9 @@ TEST_F(PodSecurity, WhatIsNotEnforcedIsRefusedOrSaid) {
     EXPECT_EQ(network.status, 403) << network.text;
     EXPECT_EQ(
         network.message(),
-        "networkpolicies.networking.k8s.io \"deny\" is forbidden: muster up does not filter the "
-        "traffic of pods, and a policy that is only stored would protect nobody; keep apart "
-        "what must not meet in clusters of their own");
+        "networkpolicies.networking.k8s.io \"deny\" is forbidden: the traffic of pods cannot be "
+        "filtered here, and a policy that is only stored would protect nobody: muster up needs "
+        "root and iptables for it, and pods that are not hollow");
     const Answer ingress = co_await cluster.admin(
         "POST",
         "/apis/networking.k8s.io/v1/namespaces/default/ingresses",

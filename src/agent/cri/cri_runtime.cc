@@ -177,6 +177,7 @@ class Cri final : public Runtime {
   Task<Result<void>> set_virtual_ports(std::vector<VirtualPort>) override {
     co_return Result<void>();
   }
+  Task<Result<void>> set_fences(std::vector<Fence>) override { co_return Result<void>(); }
 
  private:
   static Error unknown(const std::string& uid) {

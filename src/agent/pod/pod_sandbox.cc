@@ -159,6 +159,18 @@ Task<Result<void>> PodSandbox::try_make() {
   life_.state.sandbox_ready = true;
   life_.state.pod_ip = made->address.empty() ? life_.context.host_ip : made->address;
   (void)write_file(life_.places.run + "/hosts", hosts_file(*life_.pod, life_.state.pod_ip));
+  if (life_.context.in_force && !made->address.empty()) {
+    const auto fenced = co_await life_.context.in_force();
+    if (!fenced) {
+      life_.event(nullptr,
+                  "Warning",
+                  "FailedCreatePodSandBox",
+                  fmt::format("Failed to create pod sandbox: network policies: {}",
+                              fenced.error().message));
+      life_.state.sandbox_ready = false;
+      co_return fenced;
+    }
+  }
   open_ports();
   co_return Result<void>();
 }

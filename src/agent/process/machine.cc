@@ -154,6 +154,7 @@ Result<void> prepare_network(const std::string& directory, std::uint32_t hash, M
     return {};
   }
   machine.translates = nat_works();
+  if (machine.translates) machine.bridge_filtered = arrange_bridge(machine.bridge);
   if (!machine.translates)
     machine.shortcomings.push_back(
         "pods do not reach beyond this machine and services have no addresses "

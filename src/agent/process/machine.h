@@ -21,7 +21,8 @@ struct Machine {
   Subnet subnet;
   std::string bridge;  // empty: pods share the machine's network
   std::uint32_t gateway = 0;
-  bool translates = false;  // iptables works
+  bool translates = false;       // iptables works
+  bool bridge_filtered = false;  // see nat.h
   RootPlan roots;
 };
 

@@ -25,6 +25,8 @@ PodLink link_of(const ShimConfig& config) {
   link.address = config.address;
   link.gateway = config.gateway;
   link.prefix = config.prefix;
+  link.isolated = config.isolated_port;
+  link.hairpin = config.hairpin_port;
   return link;
 }
 

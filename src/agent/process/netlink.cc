@@ -163,6 +163,19 @@ void no_ipv6_addresses(Batch& batch) {
   batch.end_nest(families);
 }
 
+void set_port(Batch& batch, const PodLink& link) {
+  begin_link(batch, 0, link.host_name, false);
+  const auto info = batch.nest(IFLA_LINKINFO);
+  batch.attribute(IFLA_INFO_SLAVE_KIND, std::string("bridge"));
+  const auto data = batch.nest(IFLA_INFO_SLAVE_DATA);
+  const std::uint8_t isolated = link.isolated, hairpin = link.hairpin;
+  batch.attribute(IFLA_BRPORT_ISOLATED, &isolated, sizeof isolated);
+  batch.attribute(IFLA_BRPORT_MODE, &hairpin, sizeof hairpin);
+  batch.end_nest(data);
+  batch.end_nest(info);
+  batch.end();
+}
+
 }  // namespace
 
 std::string ipv4_text(std::uint32_t address) {
@@ -315,6 +328,7 @@ Result<void> join_bridge(int host_netlink, const PodLink& link) {
   begin_link(create, 0, link.host_name, true);
   create.attribute(IFLA_MASTER, static_cast<std::uint32_t>(link.bridge_index));
   create.end();
+  if (link.isolated || link.hairpin) set_port(create, link);
   const auto made = create.send(host_netlink, fmt::format("create veth \"{}\"", link.host_name));
   if (!made) return made;
 

@@ -35,6 +35,8 @@ struct PodLink {
   std::uint32_t address = 0;
   std::uint32_t gateway = 0;
   int prefix = 16;
+  bool isolated = false;  // from other ports that are
+  bool hairpin = false;   // what it sent may come back to it
 };
 /// Called inside the pod's fresh network namespace; `host_netlink` is a netlink socket that was
 /// opened before.

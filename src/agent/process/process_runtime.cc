@@ -50,16 +50,14 @@ class ProcessRuntime final : public Runtime {
   bool translates_addresses() const override { return machine_.translates; }
 
   Task<Result<void>> set_virtual_ports(std::vector<VirtualPort> ports) override {
-    if (!machine_.translates) co_return Result<void>();
-    const auto& subnet = machine_.subnet;
-    const NatConfig config{machine_.bridge,
-                           fmt::format("{}/{}", ipv4_text(subnet.base), subnet.prefix)};
-    Result<void> applied;
-    const auto work = [this, &applied, &config, &ports] {
-      const std::lock_guard lock(nat_mutex_);
-      if (!nat_removed_) applied = apply_nat(config, ports);
-    };
-    co_await loop_.run_on_worker(work);
+    ports_ = std::move(ports);
+    const auto applied = co_await apply_rules();
+    co_return applied;
+  }
+
+  Task<Result<void>> set_fences(std::vector<Fence> fences) override {
+    fences_ = std::move(fences);
+    const auto applied = co_await apply_rules();
     co_return applied;
   }
 
@@ -316,6 +314,28 @@ class ProcessRuntime final : public Runtime {
     return state;
   }
 
+  Task<Result<void>> apply_rules() {
+    Result<void> applied;
+    if (!machine_.translates || !ports_ || !fences_) co_return applied;
+    const auto& subnet = machine_.subnet;
+    const NatConfig config{machine_.bridge,
+                           fmt::format("{}/{}", ipv4_text(subnet.base), subnet.prefix)};
+    const auto number = ++rules_said_;
+    bool filtered = machine_.bridge_filtered;
+    const auto work =
+        [this, &applied, &config, &filtered, number, ports = *ports_, fences = *fences_] {
+          const std::lock_guard lock(nat_mutex_);
+          // Workers may come in any order; what was said last stays.
+          if (nat_removed_ || number < rules_written_) return;
+          filtered = arrange_bridge(config.bridge);
+          applied = apply_nat(config, ports, fences);
+          if (applied) rules_written_ = number;
+        };
+    co_await loop_.run_on_worker(work);
+    machine_.bridge_filtered = filtered;
+    co_return applied;
+  }
+
   void forget_rules() {
     const std::lock_guard lock(nat_mutex_);
     nat_removed_ = true;
@@ -338,6 +358,8 @@ class ProcessRuntime final : public Runtime {
 
   void set_network(ShimConfig& config, std::uint32_t address) const {
     config.bridge = machine_.bridge;
+    config.isolated_port = machine_.translates && !machine_.bridge_filtered;
+    config.hairpin_port = machine_.translates && machine_.bridge_filtered;
     config.address = address;
     config.gateway = machine_.gateway;
     config.prefix = machine_.subnet.prefix;
@@ -460,7 +482,10 @@ class ProcessRuntime final : public Runtime {
   bool stopping_ = false;
   const std::shared_ptr<bool> here_ = std::make_shared<bool>();  // links may be read after our end
   Machine machine_;
-  std::mutex nat_mutex_;      // rules are written and removed on workers, one at a time
+  std::mutex nat_mutex_;  // rules are written and removed on workers, one at a time
+  std::optional<std::vector<VirtualPort>> ports_;
+  std::optional<std::vector<Fence>> fences_;
+  std::uint64_t rules_said_ = 0, rules_written_ = 0;
   bool nat_removed_ = false;  // for good: a change that comes late must not write them again
   AddressPool pool_;
   KeeperLink keeper_;

@@ -55,6 +55,8 @@ json::Value to_json(const ShimConfig& config) {
       {"address", config.address},
       {"gateway", config.gateway},
       {"prefix", config.prefix},
+      {"isolatedPort", config.isolated_port},
+      {"hairpinPort", config.hairpin_port},
       {"roots",
        json::Object{{"bound", config.roots.bound},
                     {"covered", strings(config.roots.covered)},
@@ -100,6 +102,8 @@ ShimConfig shim_config_from_json(const json::Value& value) {
   config.address = static_cast<std::uint32_t>(json::int_at(value, "address"));
   config.gateway = static_cast<std::uint32_t>(json::int_at(value, "gateway"));
   config.prefix = static_cast<int>(as_int(at(value, "prefix"), 16));
+  config.isolated_port = json::bool_at(value, "isolatedPort");
+  config.hairpin_port = json::bool_at(value, "hairpinPort");
   const auto& roots = at(value, "roots");
   config.roots.bound = json::bool_at(roots, "bound");
   config.roots.covered = strings_from(at(roots, "covered"));

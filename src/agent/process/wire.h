@@ -18,6 +18,7 @@ struct ShimConfig {
   std::uint32_t address = 0;  // host order
   std::uint32_t gateway = 0;
   int prefix = 16;
+  bool isolated_port = false, hairpin_port = false;  // of the bridge: see nat.h
   cgroup::Tree cgroups;
   RootPlan roots;
 };

@@ -26,7 +26,11 @@ struct Unserved {
   std::string_view sentence;
 };
 
-const Unserved* unserved(std::string_view storage) {
+/// Null: it is served.
+const Unserved* unserved(const Core& core, std::string_view storage) {
+  if (storage == kube::collections::kNetworkPolicies && core.node_agent &&
+      core.node_agent->filters_traffic)
+    return nullptr;
   static constexpr std::string_view kPolicies =
       "muster up does not evaluate admission policies; use RBAC, ResourceQuota, LimitRange and the "
       "pod-security.kubernetes.io labels of namespaces, or run Muster on a Kubernetes cluster";
@@ -37,8 +41,8 @@ const Unserved* unserved(std::string_view storage) {
       {kube::collections::kMutatingPolicyBindings, {true, kPolicies}},
       {kube::collections::kNetworkPolicies,
        {true,
-        "muster up does not filter the traffic of pods, and a policy that is only stored would "
-        "protect nobody; keep apart what must not meet in clusters of their own"}},
+        "the traffic of pods cannot be filtered here, and a policy that is only stored would "
+        "protect nobody: muster up needs root and iptables for it, and pods that are not hollow"}},
       {kube::collections::kIngresses,
        {false, "it is stored, but muster up has no ingress controller"}},
       {kube::collections::kIngressClasses,
@@ -100,7 +104,7 @@ Result<void> guard(Core& core, const GuardedWrite& write) {
     if (const std::string sentence = unserved_webhook(write.next); !sentence.empty())
       return fail(forbidden(resource, kube::name_of(write.next), sentence));
   }
-  if (const Unserved* kind = unserved(resource.storage);
+  if (const Unserved* kind = unserved(core, resource.storage);
       kind != nullptr && write.subresource.empty()) {
     if (kind->refused) return fail(forbidden(resource, kube::name_of(write.next), kind->sentence));
     if (write.warnings != nullptr)
@@ -112,7 +116,7 @@ Result<void> guard(Core& core, const GuardedWrite& write) {
 
 void report_unserved(Core& core) {
   for (const auto& [name, collection] : core.image.collections()) {
-    const Unserved* kind = unserved(name);
+    const Unserved* kind = unserved(core, name);
     if (kind == nullptr || collection->objects().empty()) continue;
     log::warn("apiserver",
               "{} stored {} have no effect: {}",

@@ -28,7 +28,7 @@ struct GuardedWrite {
 /// Forbidden or Invalid with the reason; warnings are added.
 [[nodiscard]] Result<void> guard(Core& core, const GuardedWrite& write);
 
-/// At start: says which stored objects ask for something that is not done here.
+/// Once it is known who runs the pods: says which stored objects ask for what is not done here.
 void report_unserved(Core& core);
 
 }  // namespace muster::apiserver

@@ -25,6 +25,8 @@ struct NodeAgent {
   std::function<Task<json::Array>()> node_metrics;
   /// Likewise, with containers; `ns` empty: all namespaces.
   std::function<Task<json::Array>(std::string ns)> pod_metrics;
+  /// It keeps pods apart as network policies say.
+  bool filters_traffic = false;
 };
 
 }  // namespace muster::apiserver
