@@ -83,6 +83,7 @@ Task<Result<void>> Server::start() {
     core.namespaces->observe(collection, change);
     core.disruption->observe(collection, change);
     core.protection->observe(collection, change);
+    core.events->observe(collection, change);
     core.standing->observe(collection);
   });
   const auto made = co_await bootstrap(core);

@@ -11,8 +11,10 @@ namespace {
 
 /// History of one kind is bounded both ways; a watcher that falls behind is told to list again.
 constexpr std::size_t kHistoryChangesMax = 100'000;
-constexpr std::size_t kHistoryBytesMax = 64 * 1024 * 1024;
+constexpr std::size_t kHistoryBytesMax = 32 * 1024 * 1024;
 constexpr std::size_t kHistoryChangesMin = 500;
+/// Events are the most numerous and nobody misses them: who falls behind lists again sooner.
+constexpr std::size_t kEventHistoryBytesMax = 8 * 1024 * 1024;
 constexpr std::size_t kResumeChangesMax = 20'000;
 
 constexpr std::array<std::string_view, 14> kMetadataOrder = {"name",
@@ -157,8 +159,9 @@ void Collection::publish(ChangePtr change) {
 }
 
 void Collection::trim() {
+  const std::size_t bytes_max = storage_ == "events" ? kEventHistoryBytesMax : kHistoryBytesMax;
   while (history_.size() > kHistoryChangesMax ||
-         (history_bytes_ > kHistoryBytesMax && history_.size() > kHistoryChangesMin)) {
+         (history_bytes_ > bytes_max && history_.size() > kHistoryChangesMin)) {
     floor_ = history_.front()->revision;
     history_bytes_ -= history_.front()->after->bytes->size();
     history_.pop_front();
