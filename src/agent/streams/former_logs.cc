@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <vector>
 
 #include "agent/files.h"
@@ -50,7 +51,7 @@ void FormerLogs::keep(const std::string& pod_directory, const std::string& uid) 
         item->path().filename().string().find(".log") != std::string::npos)
       fs::rename(item->path(), place / item->path().filename(), one);
   }
-  forget_oldest();
+  if (std::hash<std::string>{}(uid) % limits_.checked_every == 0) forget_oldest();
 }
 
 void FormerLogs::forget_oldest() const {

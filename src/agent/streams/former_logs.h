@@ -16,6 +16,8 @@ struct FormerLogLimits {
   std::size_t pods_max = 1000;
   std::uintmax_t bytes_max = std::uintmax_t{1} << 30;
   std::chrono::hours age_max{24 * 7};
+  /// The limits are looked at for one pod of so many: that costs a look at all that are kept.
+  std::size_t checked_every = 32;
 };
 
 class FormerLogs {

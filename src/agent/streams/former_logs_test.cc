@@ -49,12 +49,12 @@ TEST_F(FormerLogsTest, WhatAPodWroteOutlivesIt) {
 }
 
 TEST_F(FormerLogsTest, TheOldestMakeRoom) {
-  const FormerLogs few((folder_ / "former").string(), {.pods_max = 2});
+  const FormerLogs few((folder_ / "former").string(), {.pods_max = 2, .checked_every = 1});
   for (const std::string uid : {"a", "b", "c"}) keep(few, uid, uid);
   EXPECT_EQ(few.read("a", "app", 100), std::nullopt);
   EXPECT_EQ(few.read("b", "app", 100), "b\n");
   EXPECT_EQ(few.read("c", "app", 100), "c\n");
-  const FormerLogs small((folder_ / "former").string(), {.bytes_max = 100});
+  const FormerLogs small((folder_ / "former").string(), {.bytes_max = 100, .checked_every = 1});
   keep(small, "d", std::string(60, 'x'));
   EXPECT_EQ(small.read("c", "app", 100), std::nullopt);
   EXPECT_TRUE(small.read("d", "app", 100));
