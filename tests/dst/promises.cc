@@ -82,10 +82,12 @@ bool Promises::over_by(const SimPod& newcomer, Time then, Standing standing) con
   if (declared(newcomer)) return said_to_end_by(newcomer, model_.now, then);
   if (standing.late) return false;
   if (!standing.held) {
+    // Its gang may run already.
     const auto end = foretold_end(newcomer, kFirstAreOver);
-    return end && *end <= then;
+    if (end && *end <= then) return true;
   }
-  const auto lasts = like_it(gang_of(newcomer), Duration{}, kMostAreOver);
+  const auto lasts =
+      like_it(gang_of(newcomer), Duration{}, standing.held ? kMostAreOver : kFirstAreOver);
   return lasts && model_.now + *lasts <= then;
 }
 
