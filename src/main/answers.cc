@@ -86,7 +86,8 @@ Answers::Answers(Env& env,
       return one != nullptr && one->binding();
     };
     recorder_ = std::make_unique<answers::Recorder>(env, client, informers, std::move(keep));
-    sayings_ = std::make_unique<answers::Sayings>(env, *recorder_);
+    sayings_ = std::make_unique<answers::Sayings>(
+        env, *recorder_, [this](const std::string& uid) { accuracy_.said(uid); });
   }
   answers::ExpectedStarts::Options write;
   write.write = answers::write_annotations(client);
@@ -100,12 +101,28 @@ Answers::Answers(Env& env,
     const scheduler::Scheduler* one = scheduler();
     return one != nullptr && one->ready() ? &one->engine() : nullptr;
   };
+  look.adjust = [this](answers::Forecasts& forecasts, Time asked) {
+    learn_from_starts();
+    accuracy_.widen(forecasts, asked);
+  };
   look.made = [this](const answers::OutlookPtr& outlook) {
     if (sayings_) env_.spawn(sayings_->note(outlook));
     expected_starts_->note(outlook);
   };
   live_ = std::make_unique<answers::Live>(env, std::move(look));
   service_ = std::make_unique<answers::Service>(env, recorder_.get(), live_.get());
+}
+
+/// What records of earlier say, once, and then whoever has started since the last look.
+void Answers::learn_from_starts() {
+  if (!recorder_ || !recorder_->ready()) return;
+  if (!std::exchange(accuracy_read_, true)) {
+    for (const answers::Record* record : recorder_->fresh()) accuracy_.judge(*record);
+    recorder_->tracker().each([this](const answers::Tracked& job) {
+      if (!job.record.over() && !job.record.said.empty()) accuracy_.said(job.record.uid);
+    });
+  }
+  accuracy_.judge_started([this](const std::string& uid) { return recorder_->find(uid); });
 }
 
 void Answers::draft_with(std::function<const controllers::Controllers*()> controllers) {
@@ -186,6 +203,14 @@ void Answers::add_metrics(prometheus::Page& page) {
            "gauge",
            "Courses that the last forecasts were made of.",
            last ? last->forecasts.draws : 0);
+  page.one("muster_forecast_judged_total",
+           "counter",
+           "Starts that were held against what was foretold.",
+           static_cast<double>(accuracy_.judged()));
+  page.one("muster_forecast_holds_ratio",
+           "gauge",
+           "The share of these that lay inside the range; 0.8 is wanted.",
+           accuracy_.holds());
   answers::Follower& follower = live_->follower();
   page.one("muster_forecast_loop_held_seconds",
            "gauge",

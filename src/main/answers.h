@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "answers/accuracy.h"
 #include "answers/live/expected_starts.h"
 #include "answers/live/sayings.h"
 #include "answers/records/recorder.h"
@@ -52,10 +53,13 @@ class Answers {
   [[nodiscard]] answers::Service& service() { return *service_; }
 
  private:
+  void learn_from_starts();
   [[nodiscard]] std::function<bool(std::string_view, std::string_view)> uses() const;
 
   std::unique_ptr<answers::Recorder> recorder_;  // null: none are kept
-  std::unique_ptr<answers::Sayings> sayings_;    // likewise
+  answers::Accuracy accuracy_;
+  bool accuracy_read_ = false;                 // what records of earlier say
+  std::unique_ptr<answers::Sayings> sayings_;  // likewise
   std::unique_ptr<answers::ExpectedStarts> expected_starts_;
   std::unique_ptr<answers::Live> live_;
   std::unique_ptr<answers::Service> service_;

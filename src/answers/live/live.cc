@@ -75,6 +75,7 @@ Task<Result<OutlookPtr>> Live::make() {
     fresh->cpu_s = thread_cpu_s() - start;
   });
   cpu_s_ += fresh->cpu_s;
+  if (options_.adjust) options_.adjust(fresh->forecasts, fresh->asked);
   last_ = fresh;
   last_made_ = env_.monotonic();
   rests_ = Duration(static_cast<std::int64_t>(fresh->cpu_s * 1e6 / options_.cpu_share));

@@ -39,6 +39,8 @@ class Live {
     double cpu_share = 0.1;
     /// CPU that one set of courses may take; fewer are played then.
     Duration cpu_most = std::chrono::seconds(2);
+    /// Makes of what the courses gave what is said.
+    std::function<void(Forecasts& forecasts, Time asked)> adjust;
     /// Called with each new outlook.
     std::function<void(const OutlookPtr&)> made;
   };

@@ -5,8 +5,10 @@
 /// On the loop, a few jobs at a time.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "answers/live/live.h"
 #include "answers/records/recorder.h"
@@ -17,7 +19,9 @@ namespace muster::answers {
 
 class Sayings {
  public:
-  Sayings(Env& env, Recorder& recorder) : env_(env), recorder_(recorder), gate_(env) {}
+  /// `said` is told the uid of each job of which something is kept.
+  Sayings(Env& env, Recorder& recorder, std::function<void(const std::string& uid)> said)
+      : env_(env), recorder_(recorder), said_(std::move(said)), gate_(env) {}
 
   /// Keeps what of the outlook is worth keeping.
   Task<void> note(OutlookPtr outlook);
@@ -31,6 +35,7 @@ class Sayings {
 
   Env& env_;
   Recorder& recorder_;
+  std::function<void(const std::string& uid)> said_;
   Gate gate_;
 };
 

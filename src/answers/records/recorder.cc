@@ -521,6 +521,15 @@ UsageDays Recorder::usage(Time from, Time to) {
   return days;
 }
 
+std::vector<const Record*> Recorder::fresh() const {
+  std::vector<const Record*> out;
+  for (const auto& [uid, record] : fresh_) out.push_back(&record);
+  std::sort(out.begin(), out.end(), [](const Record* a, const Record* b) {
+    return a->started() != b->started() ? a->started() < b->started() : a->uid < b->uid;
+  });
+  return out;
+}
+
 std::vector<Record> Recorder::ended_since(Time since) const {
   std::vector<Record> out;
   for (const auto& [number, page] : archive_.pages()) {

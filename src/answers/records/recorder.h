@@ -75,6 +75,8 @@ class Recorder {
   [[nodiscard]] const Archive& archive() const { return archive_; }
   /// Every record that has ended since, of pages too; heavy for long times.
   [[nodiscard]] std::vector<Record> ended_since(Time since) const;
+  /// Those that have ended and are in no page yet, the oldest start first.
+  [[nodiscard]] std::vector<const Record*> fresh() const;
   [[nodiscard]] std::int64_t writes() const { return writes_; }
 
  private:

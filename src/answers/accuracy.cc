@@ -1,0 +1,63 @@
+#include "answers/accuracy.h"
+
+#include <vector>
+
+namespace muster::answers {
+namespace {
+
+constexpr Duration kBetween = std::chrono::hours(2);
+
+Basis basis_named(const std::string& name) {
+  for (const Basis basis : {Basis::kLearned, Basis::kKnown}) {
+    if (basis_name(basis) == name) return basis;
+  }
+  return Basis::kNone;
+}
+
+std::optional<Time> present(Time time) { return time ? std::optional<Time>(time) : std::nullopt; }
+
+}  // namespace
+
+void Accuracy::widen(Forecasts& forecasts, Time asked) const {
+  for (Forecast& one : forecasts.jobs)
+    one.start.range = calibration_.widen(one.start.basis, asked, one.start.range);
+}
+
+void Accuracy::judge_started(
+    const std::function<std::optional<Record>(const std::string& uid)>& find) {
+  std::vector<std::string> over;
+  for (const std::string& uid : open_) {
+    const auto record = find(uid);
+    const bool started = record && !record->said.empty() && !record->runs.empty() &&
+                         record->runs.back().start >= whole_seconds(record->said.back().at);
+    if (started) judge_run(*record, record->runs.size() - 1);
+    if (started || !record || record->over()) over.push_back(uid);
+  }
+  for (const std::string& uid : over) open_.erase(uid);
+}
+
+void Accuracy::judge(const Record& record) {
+  for (std::size_t run = 0; run < record.runs.size(); ++run) judge_run(record, run);
+}
+
+/// By what was said in the wait before it.
+void Accuracy::judge_run(const Record& record, std::size_t run) {
+  const Time start = record.runs[run].start;
+  std::optional<Time> last;  // that counted
+  for (const Foretold& said : record.said) {
+    const bool before = whole_seconds(said.at) <= start;
+    if (!before || (run > 0 && said.at < record.runs[run - 1].start)) continue;
+    const Basis basis = basis_named(said.basis);
+    if (basis == Basis::kNone || (last && *last + kBetween > said.at)) continue;
+    last = said.at;
+    const Quantiles range{present(said.p10), present(said.p50), present(said.p90)};
+    calibration_.judge(basis, said.at, range, start);
+    ++judged_;
+    // What is absent lay beyond the horizon.
+    const bool inside =
+        range.p10 && start >= whole_seconds(*range.p10) && (!range.p90 || start <= *range.p90);
+    held_ += inside ? 1 : 0;
+  }
+}
+
+}  // namespace muster::answers

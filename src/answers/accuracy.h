@@ -1,0 +1,47 @@
+/// How good what was foretold turned out to be, and what that teaches: ranges are widened by how often
+/// earlier ones held (calibration.h).
+///
+/// Of each job its first forecast counts, and after that one every two hours; they are judged when it
+/// starts, as its record says. Pure: the caller finds the records.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "answers/calibration.h"
+#include "answers/records/record.h"
+#include "answers/shapes.h"
+
+namespace muster::answers {
+
+class Accuracy {
+ public:
+  /// The ranges as they are to be said.
+  void widen(Forecasts& forecasts, Time asked) const;
+
+  /// Something was said of the job with this uid: it will be judged.
+  void said(std::string uid) { open_.insert(std::move(uid)); }
+  /// Judges those that have started since; absent: nobody knows it any more.
+  void judge_started(const std::function<std::optional<Record>(const std::string& uid)>& find);
+  /// Judges all that was said before the runs of a record.
+  void judge(const Record& record);
+
+  [[nodiscard]] const Calibration& calibration() const { return calibration_; }
+  [[nodiscard]] std::int64_t judged() const { return judged_; }
+  /// The share of starts inside what was said; zero while nothing was judged.
+  [[nodiscard]] double holds() const {
+    return judged_ == 0 ? 0 : static_cast<double>(held_) / static_cast<double>(judged_);
+  }
+
+ private:
+  void judge_run(const Record& record, std::size_t run);
+
+  Calibration calibration_;
+  std::set<std::string> open_;  ///< Of jobs that wait; by uid.
+  std::int64_t judged_ = 0, held_ = 0;
+};
+
+}  // namespace muster::answers
