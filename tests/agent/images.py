@@ -220,6 +220,33 @@ def check_33_what_cannot_be_pulled(c):
 
 
 @check
+def an_openpai_job_whose_image_is_nowhere_ends_with_254(c):
+    image = f"{c.open.name}/small/none:1"
+    file = c.muster.data / "nowhere.yaml"
+    role = {
+        "dockerImage": "image",
+        "resourcePerInstance": {"cpu": 1, "memoryMB": 64, "gpu": 0},
+        "commands": ["echo never"],
+    }
+    job = {
+        "protocolVersion": 2,
+        "name": "nowhere",
+        "type": "job",
+        "jobRetryCount": 3,
+        "prerequisites": [{"name": "image", "type": "dockerimage", "uri": image}],
+        "taskRoles": {"train": role},
+    }
+    file.write_text(json.dumps(job))
+    done = c.muster.cli("submit", "pai", str(file), "--wait", "--timeout=90s", check=False)
+    listed = json.loads(c.muster.kubectl("get", "frameworks", "-o", "json").stdout)["items"]
+    status = listed[0]["status"]
+    ended = status["attemptStatus"]["completionStatus"]
+    equal((ended["code"], ended["phrase"]), (254, "ContainerImageNotExists"))
+    equal(status["retryPolicyStatus"]["totalRetriedCount"], 0)
+    assert image in ended["diagnostics"], (ended, done)
+
+
+@check
 def check_33_no_tag_is_latest_and_always_pulled(c):
     name = f"{c.open.name}/small/moves"
     c.pusher.push(name + ":latest", [small(**{"etc/greeting": "old\n"})], CONFIG)

@@ -471,7 +471,7 @@ FIELDS = [
     Row(
         "an image that does not exist",
         "code 254, not tried again",
-        "controllers_test: Framework.AnOpenPaiJobWhoseImageIsNowhereEnds",
+        "agent.images: an_openpai_job_whose_image_is_nowhere_ends_with_254",
         here="same; told by the node that pulls it",
         why="OpenPAI's runtime asks the registry itself before it starts",
     ),

@@ -35,8 +35,8 @@ def table(heads, rows):
 def exists(named):
     """Whether another suite has the check: "e2e.pai_jobs: text", or "pai_test: Suite.Name"."""
     suite, _, name = named.partition(": ")
-    if suite.startswith("e2e."):
-        return name in (ROOT / "tests" / "e2e" / f"{suite[4:]}.py").read_text()
+    if suite.startswith(("e2e.", "agent.")):
+        return name in (ROOT / "tests" / suite.replace(".", "/")).with_suffix(".py").read_text()
     group, _, test = name.partition(".")
     wanted = re.compile(rf"TEST(_F)?\(\s*{group},\s*{test}\)")
     room = ROOT / "src" / suite.removesuffix("_test")
