@@ -130,7 +130,9 @@ struct ContainerConfig {
   bool tty = false;
   bool read_only_root = false;
   bool no_new_privileges = false;
-  bool unconfined = false;  // every system call
+  bool unconfined = false;      // every system call
+  std::string seccomp_file;     // a profile of the machine's; empty: the usual calls
+  std::string seccomp_profile;  // what is in it
   std::optional<std::int64_t> user;
   std::optional<std::int64_t> group;
   std::vector<std::int64_t> groups;

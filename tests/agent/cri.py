@@ -83,6 +83,13 @@ echo done
     status = "grep -E '^(Seccomp|NoNewPrivs):' /proc/self/status | cut -f2"
     none = {"securityContext": {"allowPrivilegeEscalation": False, "seccompProfile": {"type": "Unconfined"}}}
     equal(output(c, "no-new", status, container=none), "1\n0\n")
+    folder = c.muster.data / "seccomp"
+    folder.mkdir()
+    rule = {"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO"}
+    (folder / "no-mkdir.json").write_text(json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [rule]}))
+    profile = {"seccompProfile": {"type": "Localhost", "localhostProfile": "no-mkdir.json"}}
+    script = "mkdir /tmp/x 2>/dev/null || echo refused; touch /tmp/y && echo touched"
+    equal(output(c, "profiled", script, securityContext=profile), "refused\ntouched\n")
 
 
 @check

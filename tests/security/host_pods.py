@@ -170,6 +170,34 @@ def check_13_system_calls_are_filtered_unless_asked_otherwise(c):
 
 
 @check
+def check_13_a_profile_of_the_node_counts(c):
+    """Below DATA/seccomp, in the format of the Open Container Initiative."""
+    folder = c.muster.data / "seccomp" / "team"
+    folder.mkdir(parents=True)
+    rule = {"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 13}
+    (folder / "no-mkdir.json").write_text(json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [rule]}))
+    (folder / "wrong.json").write_text('{"defaultAction": "SCMP_ACT_MAYBE"}')
+
+    def profile(name):
+        return {"seccompProfile": {"type": "Localhost", "localhostProfile": f"team/{name}.json"}}
+
+    script = "grep Seccomp: /proc/self/status | cut -f2; LC_ALL=C mkdir /tmp/x 2>&1; touch /tmp/y && echo touched"
+    said = "mkdir: cannot create directory '/tmp/x': Permission denied"
+    equal(output(c, "profiled", script, securityContext=profile("no-mkdir")), f"2\n{said}\ntouched\n")
+    for name, problem in (("wrong", "want SCMP_ACT_ALLOW"), ("absent", "No such file or directory")):
+        c.create(pod(f"profile-{name}", "true", securityContext=profile(name)))
+        waiting = c.wait(
+            f"profile-{name}",
+            lambda p: p
+            and p["status"].get("containerStatuses", [{}])[0].get("state", {}).get("waiting", {}).get("message"),
+            what="refusal",
+        )
+        message = waiting["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
+        assert problem in message and f"team/{name}.json" in message, message
+        c.muster.kubectl("delete", "pod", f"profile-{name}", "--force")
+
+
+@check
 def check_14_refused_calls_say_so(c):
     calls = {
         "keyctl": 250,

@@ -17,7 +17,7 @@ using image::read_message;
 // NamespaceMode
 constexpr std::uint64_t kPod = 0, kOwn = 1, kNode = 2, kTarget = 3;
 // SecurityProfile's types
-constexpr std::uint64_t kUnconfined = 1;
+constexpr std::uint64_t kUnconfined = 1, kLocalhost = 2;
 constexpr std::int64_t kCpuPeriod_us = 100'000;
 constexpr std::int64_t kCpuQuotaMin_us = 1'000;
 constexpr std::int64_t kCpuSharesMin = 2;
@@ -51,9 +51,10 @@ MessageWriter boxed(std::int64_t value) {
   return out;
 }
 
-MessageWriter seccomp(bool unconfined) {
+MessageWriter seccomp(bool unconfined, const std::string& file = "") {
   MessageWriter out;
   if (unconfined) out.number(1, kUnconfined);
+  if (!unconfined && !file.empty()) out.number(1, kLocalhost).text(2, file);
   return out;
 }
 
@@ -100,7 +101,7 @@ MessageWriter rights(const ContainerWish& wish) {
     for (const auto* path : kMasked) out.text(13, path);
     for (const auto* path : kReadOnly) out.text(14, path);
   }
-  return out.message(15, seccomp(config.privileged || config.unconfined));
+  return out.message(15, seccomp(config.privileged || config.unconfined, config.seccomp_file));
 }
 
 MessageWriter mount(const Mount& one) {

@@ -3,11 +3,16 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <pwd.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
+#include "agent/beneath.h"
 #include "agent/files.h"
 #include "agent/pod/names.h"
+#include "agent/process/seccomp_profile.h"
 #include "agent/streams/log_reader.h"
 #include "base/quantity.h"
 #include "base/strings.h"
@@ -82,12 +87,12 @@ std::string non_root_refusal(const json::Value& pod,
                      text(at(container, "name")));
 }
 
-std::string seccomp_profile(const json::Value& pod, const json::Value& container) {
+const json::Value& seccomp_profile(const json::Value& pod, const json::Value& container) {
   for (const auto* holder : {&container, &at(pod, "spec")}) {
-    auto type = text(at(*holder, "securityContext", "seccompProfile", "type"));
-    if (!type.empty()) return type;
+    const auto& profile = at(*holder, "securityContext", "seccompProfile");
+    if (!profile.is_null()) return profile;
   }
-  return "RuntimeDefault";
+  return json::null_value();
 }
 
 std::string termination_file(const PodDirectories& places, const std::string& name) {
@@ -237,12 +242,10 @@ Result<ContainerConfig> make_container_config(const json::Value& pod,
   config.no_new_privileges = !at(security, "allowPrivilegeEscalation").is_null() &&
                              !json::bool_at(security, "allowPrivilegeEscalation");
   config.privileged = json::bool_at(security, "privileged");
-  const auto profile = seccomp_profile(pod, container);
-  config.unconfined = profile == "Unconfined";
-  if (profile == "Localhost")
-    return fail(Code::kInvalid,
-                "seccompProfile Localhost is not supported on this node; use RuntimeDefault or "
-                "Unconfined");
+  const auto& profile = seccomp_profile(pod, container);
+  config.unconfined = json::string_at(profile, "type") == "Unconfined";
+  if (json::string_at(profile, "type") == "Localhost")
+    config.seccomp_file = text(at(profile, "localhostProfile"));
   for (const auto& name : json::array_at(security, "capabilities", "add"))
     config.add_capabilities.push_back(text(name));
   for (const auto& name : json::array_at(security, "capabilities", "drop"))
@@ -257,6 +260,25 @@ Result<ContainerConfig> make_container_config(const json::Value& pod,
   if (const auto& group = at(pod, "spec", "securityContext", "fsGroup"); !group.is_null())
     config.groups.push_back(json::as_int(group));
   return config;
+}
+
+Result<void> read_seccomp_profile(const std::string& folder, ContainerConfig& config) {
+  if (config.seccomp_file.empty()) return {};
+  const auto path = fmt::format("{}/{}", folder, config.seccomp_file);
+  const auto wrong = [&](std::string_view problem) {
+    return fail(
+        Code::kInvalid,
+        fmt::format(
+            "seccompProfile Localhost: the profile \"{}\" of this node: {}", path, problem));
+  };
+  constexpr std::size_t kBytesMax = 1024 * 1024;
+  if (!stays_beneath(config.seccomp_file)) return wrong("it leads out of the folder of profiles");
+  if (access(path.c_str(), R_OK) != 0) return wrong(std::strerror(errno));
+  config.seccomp_profile = read_file(path, kBytesMax);
+  const auto filter = process::filter_of_profile(config.seccomp_profile);
+  if (!filter) return wrong(filter.error().message);
+  config.seccomp_file = path;
+  return {};
 }
 
 std::string termination_message(const json::Value& container,

@@ -42,6 +42,8 @@ Result<ContainerConfig> make_container_config(const json::Value& pod,
                                               const EnvList& env,
                                               const PodDirectories& places,
                                               int attempt);
+/// Reads the profile that it names, of those in `folder`.
+Result<void> read_seccomp_profile(const std::string& folder, ContainerConfig& config);
 Limits container_limits(const json::Value& container, std::int64_t pids_max);
 
 std::string log_path(const std::string& pod_directory, const std::string& container, int attempt);

@@ -46,6 +46,8 @@ Task<Result<ContainerConfig>> PodContainers::make_config(const ContainerRecord& 
   const int attempt = record.current ? record.restarts + 1 : 0;
   auto config = make_container_config(*life_.pod, spec, image, *env, life_.places, attempt);
   if (!config) co_return fail(config.error());
+  const auto profiled = read_seccomp_profile(life_.context.hidden + "/seccomp", *config);
+  if (!profiled) co_return fail(profiled.error());
   config->mounts = *mounts;
   config->limits = container_limits(spec, life_.context.pids_max);
   for (const auto index : gpus) {

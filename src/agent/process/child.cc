@@ -21,6 +21,7 @@
 #include "agent/process/messages.h"
 #include "agent/process/own_users.h"
 #include "agent/process/seccomp.h"
+#include "agent/process/seccomp_profile.h"
 #include "agent/process/users.h"
 #include "base/strings.h"
 
@@ -32,8 +33,9 @@ namespace {
 constexpr std::size_t kUsersBytesMax = 1024 * 1024;
 
 /// Which calls the command may make; empty: all.
-std::vector<sock_filter> filter_of(const ContainerConfig& config) {
-  if (config.privileged || config.unconfined) return {};
+Result<std::vector<sock_filter>> filter_of(const ContainerConfig& config) {
+  if (config.privileged || config.unconfined) return std::vector<sock_filter>();
+  if (!config.seccomp_profile.empty()) return filter_of_profile(config.seccomp_profile);
   return system_call_filter(capability_set(config.add_capabilities, config.drop_capabilities));
 }
 
@@ -155,7 +157,9 @@ std::string become(const ContainerConfig& config,
   if (is_root && !config.privileged)
     limit_capabilities(capability_set(config.add_capabilities, config.drop_capabilities));
   // Before the user changes: installing it is a right that goes with that.
-  if (is_root && !install_filter(filter_of(config)))
+  const auto filter = filter_of(config);
+  if (!filter) return fmt::format("limit system calls: {}", filter.error().message);
+  if (is_root && !install_filter(*filter))
     return fmt::format("limit system calls: {}", std::strerror(errno));
   if (is_root && !how.one_user && identity->changes()) {
     if (setgroups(identity->groups.size(), identity->groups.data()) != 0)

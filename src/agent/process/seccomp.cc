@@ -155,6 +155,14 @@ std::vector<sock_filter> system_call_filter(std::uint64_t capabilities) {
     if (!merged.empty() && merged.back().verdict == range.verdict) continue;
     merged.push_back(range);
   }
+  auto out = filter_head();
+  const auto rest = search(merged, 0, merged.size());
+  out.insert(out.end(), rest.begin(), rest.end());
+  return out;
+}
+
+std::vector<sock_filter> filter_head() {
+  if (kArchitecture == 0) return {};
   std::vector<sock_filter> out{load(offsetof(seccomp_data, arch)),
                                jump(BPF_JEQ, kArchitecture, 1, 0),
                                answer(kRefuse),
@@ -163,8 +171,6 @@ std::vector<sock_filter> system_call_filter(std::uint64_t capabilities) {
     out.push_back(jump(BPF_JGE, kOtherAbi, 0, 1));
     out.push_back(answer(kRefuse));
   }
-  const auto rest = search(merged, 0, merged.size());
-  out.insert(out.end(), rest.begin(), rest.end());
   return out;
 }
 

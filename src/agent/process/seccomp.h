@@ -18,6 +18,9 @@ namespace muster::agent::process {
 /// `capabilities`: a set of bits, as of capability_set(). Empty where this processor's calls are
 /// not known.
 std::vector<sock_filter> system_call_filter(std::uint64_t capabilities);
+/// How every filter begins: it refuses calls of other processors and has loaded the call's number.
+/// Empty where this processor's calls are not known.
+std::vector<sock_filter> filter_head();
 /// For the calling thread and what it becomes. False: errno says why. Needs SYS_ADMIN or
 /// no_new_privs.
 bool install_filter(const std::vector<sock_filter>& filter);

@@ -169,6 +169,7 @@ json::Value to_json(const ContainerConfig& config) {
       {"readOnlyRoot", config.read_only_root},
       {"noNewPrivileges", config.no_new_privileges},
       {"unconfined", config.unconfined},
+      {"seccompProfile", config.seccomp_profile},
       {"groups", groups},
       {"privileged", config.privileged},
       {"addCapabilities", strings(config.add_capabilities)},
@@ -210,6 +211,7 @@ ContainerConfig container_config_from_json(const json::Value& value) {
   config.read_only_root = json::bool_at(value, "readOnlyRoot");
   config.no_new_privileges = json::bool_at(value, "noNewPrivileges");
   config.unconfined = json::bool_at(value, "unconfined");
+  config.seccomp_profile = text(at(value, "seccompProfile"));
   if (!at(value, "imageUser").is_null()) config.image_user = text(at(value, "imageUser"));
   if (!at(value, "user").is_null()) config.user = json::int_at(value, "user");
   if (!at(value, "group").is_null()) config.group = json::int_at(value, "group");
