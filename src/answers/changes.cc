@@ -341,6 +341,15 @@ std::vector<std::string> jobs_named(const json::Value& list) {
   return out;
 }
 
+std::vector<std::string> cells_of(const json::Value& list) {
+  std::vector<std::string> out;
+  for (const json::Value& change : json::as_array(list)) {
+    const auto wish = wish_of(change);
+    if (wish && wish->word == "hived") out.push_back(json::text_at(*wish->body, "text"));
+  }
+  return out;
+}
+
 Result<std::vector<ToSubmit>> manifests_of(const json::Value& list) {
   std::vector<ToSubmit> out;
   for (const json::Value& change : json::as_array(list)) {

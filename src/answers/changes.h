@@ -33,6 +33,8 @@ Result<std::vector<Change>> read_changes(const json::Value& list, const ChangeSo
 
 /// Jobs that changes are about, each once.
 std::vector<std::string> jobs_named(const json::Value& list);
+/// The configurations of cells that changes bring.
+std::vector<std::string> cells_of(const json::Value& list);
 /// The manifests to submit, in order, each as often as it says.
 struct ToSubmit {
   json::Value manifest;

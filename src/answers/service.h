@@ -32,6 +32,8 @@ class Service {
     /// PriorityClasses and their values.
     std::function<std::map<std::string, std::int32_t>()> priorities;
     std::function<Result<engine::Config>(std::string_view text)> parse_policy;
+    /// What another configuration of cells does to whom, a sentence each.
+    std::function<Task<Result<std::vector<std::string>>>(std::string text)> preview_cells;
   };
   void know(Cluster cluster) { cluster_ = std::move(cluster); }
   Task<void> stop();

@@ -195,19 +195,63 @@ Task<Result<std::map<std::string, std::vector<std::string>>>> Service::gangs_of(
   co_return out;
 }
 
-Task<Result<json::Value>> Service::try_changes(Visitor visitor, json::Value question) {
-  const json::Value& list = json::at(question, "changes");
+namespace {
+
+/// How far to look, and how often.
+Result<Ask> ask_of(const json::Value& question) {
   Ask ask;
   ask.horizon = std::chrono::hours(24);
-  if (const std::string_view text = json::string_at(question, "horizon"); !text.empty()) {
-    const auto horizon = parse_duration(text);
-    if (!horizon || horizon->count() <= 0 || *horizon > std::chrono::hours(24 * 30))
-      co_return fail(
-          Code::kBadRequest,
-          fmt::format("horizon {}: want a duration up to 720h, such as 24h", quoted(text)));
-    ask.horizon = *horizon;
+  const std::string_view text = json::string_at(question, "horizon");
+  if (text.empty()) return ask;
+  const auto horizon = parse_duration(text);
+  if (!horizon || horizon->count() <= 0 || *horizon > std::chrono::hours(24 * 30))
+    return fail(Code::kBadRequest,
+                fmt::format("horizon {}: want a duration up to 720h, such as 24h", quoted(text)));
+  ask.horizon = *horizon;
+  return ask;
+}
+
+/// What the jobs that changes submit become.
+Task<Result<std::vector<Draft>>> drafts_of(const Service::Cluster& cluster,
+                                           const Visitor& visitor,
+                                           const json::Value& list) {
+  const auto manifests = manifests_of(list);
+  if (!manifests) co_return fail(manifests.error());
+  std::vector<Draft> drafts;
+  for (const ToSubmit& one : *manifests) {
+    if (!cluster.draft) co_return fail(nothing_decides());
+    const std::string ns(json::string_at(one.manifest, "metadata", "namespace"));
+    auto drafted = co_await cluster.draft(visitor, ns.empty() ? "default" : ns, one.manifest);
+    if (!drafted) co_return fail(drafted.error());
+    drafts.push_back(std::move(*drafted));
   }
-  // What changes the cluster is for those who may; others try what is theirs.
+  co_return drafts;
+}
+
+/// What new cells do to gangs that run, a sentence each.
+Task<Result<std::vector<std::string>>> effects_of(const Service::Cluster& cluster,
+                                                  const Visitor& visitor,
+                                                  const json::Value& list) {
+  std::vector<std::string> effects;
+  for (const std::string& text : cells_of(list)) {
+    if (!cluster.preview_cells) break;
+    auto told = co_await cluster.preview_cells(text);
+    if (!told) co_return fail(Code::kInvalid, "hived: " + told.error().message);
+    // Gangs of all teams are named in it.
+    if (!visitor.administers() && !told->empty())
+      *told = {fmt::format("the cells of {} gangs change", told->size())};
+    effects.insert(effects.end(), told->begin(), told->end());
+  }
+  co_return effects;
+}
+
+}  // namespace
+
+Task<Result<json::Value>> Service::try_changes(Visitor visitor, json::Value question) {
+  const json::Value& list = json::at(question, "changes");
+  auto made = ask_of(question);
+  if (!made) co_return fail(made.error());
+  Ask& ask = *made;
   std::vector<std::string> jobs = jobs_named(list);
   std::vector<std::string> shown;
   for (const json::Value& one : json::array_at(question, "jobs")) {
@@ -221,16 +265,10 @@ Task<Result<json::Value>> Service::try_changes(Visitor visitor, json::Value ques
       co_return fail(Code::kNotFound, fmt::format("{}: nothing of it waits or runs", quoted(job)));
     for (const std::string& gang : gangs->at(job)) ask.jobs.push_back(gang);
   }
-  const auto manifests = manifests_of(list);
-  if (!manifests) co_return fail(manifests.error());
-  std::vector<Draft> drafts;
-  for (const ToSubmit& one : *manifests) {
-    if (!cluster_.draft) co_return fail(nothing_decides());
-    const std::string ns(json::string_at(one.manifest, "metadata", "namespace"));
-    auto drafted = co_await cluster_.draft(visitor, ns.empty() ? "default" : ns, one.manifest);
-    if (!drafted) co_return fail(drafted.error());
-    drafts.push_back(std::move(*drafted));
-  }
+  auto drafts = co_await drafts_of(cluster_, visitor, list);
+  if (!drafts) co_return fail(drafts.error());
+  const auto effects = co_await effects_of(cluster_, visitor, list);
+  if (!effects) co_return fail(effects.error());
   std::map<std::string, std::int32_t> priorities;
   if (cluster_.priorities) priorities = cluster_.priorities();
   const auto result = std::make_shared<Result<WhatIf>>(fail(Code::kInternal, "not looked at"));
@@ -243,8 +281,11 @@ Task<Result<json::Value>> Service::try_changes(Visitor visitor, json::Value ques
     const double begun = thread_cpu_s();
     key = fmt::format("{:x} {} {}", engine.digest(), visitor.user, asked);
     if (known.contains(key)) return;
-    const ChangeSources from{
-        engine, std::move(*gangs), std::move(drafts), std::move(priorities), cluster_.parse_policy};
+    const ChangeSources from{engine,
+                             std::move(*gangs),
+                             std::move(*drafts),
+                             std::move(priorities),
+                             cluster_.parse_policy};
     const auto changes = read_changes(list, from);
     if (!changes) {
       *result = fail(changes.error());
@@ -260,6 +301,7 @@ Task<Result<json::Value>> Service::try_changes(Visitor visitor, json::Value ques
   if (const auto found = known.find(key); found != known.end()) co_return found->second->answer;
   if (!*result) co_return fail(result->error());
   const Naming naming = [&](std::string_view gang) { return name_for(visitor, gang); };
+  (*result)->warnings.insert((*result)->warnings.end(), effects->begin(), effects->end());
   json::Value answer = whatif_json(**result, naming);
   while (known_.size() >= kKnownMax) {
     known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {

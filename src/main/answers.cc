@@ -4,6 +4,7 @@
 #include "engine/model/reason.h"
 #include "kube/names.h"
 #include "kube/security/tenants.h"
+#include "main/cells_preview.h"
 #include "main/scheduler_config.h"
 
 namespace muster {
@@ -147,6 +148,9 @@ void Answers::draft_with(std::function<const controllers::Controllers*()> contro
     auto config = parse_scheduler_config(text);
     if (!config) return fail(config.error());
     return std::move(config->engine);
+  };
+  cluster.preview_cells = [this](std::string text) {
+    return preview_cells(client_, informers_, std::move(text));
   };
   service_->know(std::move(cluster));
 }

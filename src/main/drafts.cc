@@ -91,6 +91,9 @@ Task<Result<void>> Drafts::complete(std::vector<json::Value>& objects, answers::
     const bool pod = json::string_at(object, "kind") == kube::resources::kPods.kind;
     const kube::Resource& resource = pod ? kube::resources::kPods : resource_of_group(object);
     json::remove(object, {"status"});
+    // The class of an OpenPAI job is made beside it, and goes with it.
+    if (pod && json::string_at(object, "spec", "priorityClassName") == draft.name + "-priority")
+      json::remove(object, {"spec", "priorityClassName"});
     auto made = co_await create(resource.path(draft.ns) + "?dryRun=All", object);
     if (!made) {
       if (!is_refusal(made.error())) co_return fail(made.error());

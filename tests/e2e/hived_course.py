@@ -203,6 +203,12 @@ def tree_and_new_cells(lab, folder):
         "default/away" in done.stdout and "default/stay" in done.stdout,
         done.stdout,
     )
+    tried = json.loads(lab.muster.cli("whatif", "--hived", str(new), "-o", "json").stdout)
+    check(
+        "33 what-if names the gang that loses its cells, as the check does",
+        any("default/away" in warning for warning in tried["warnings"]),
+        (tried["warnings"], done.stdout),
+    )
     new.write_text(CONFIG_B.replace("cellNumber: 2}", "cellNumber: 3}"))
     done = lab.muster.cli("hived", "check", str(new), check=False)
     check(

@@ -37,18 +37,20 @@ export default function Submit(): JSX.Element {
   const [text, setText] = useState<string | null>(null);
   const [check, setCheck] = useState<Check | null>(null);
   const [asking, setAsking] = useState(false);
+  /** What the check is about; the text may have changed since. */
+  const [checked, setChecked] = useState<string | null>(null);
   const [wrong, setWrong] = useState('');
   const [busy, setBusy] = useState(false);
   const file = useRef<HTMLInputElement>(null);
   useEffect(() => { document.title = `${t('Submit Job')} · Muster`; }, []);
   useEffect(() => { firstText().then(setText, (e: unknown) => { setWrong(said(e)); setText(TEMPLATES['single']!.yaml); }); }, [param('clone'), param('template'), param('draft')]);
-  useCheck(text, setCheck, setAsking);
+  useCheck(text, (c) => { setCheck(c); setChecked(text); }, setAsking);
 
   const change = (path: Path, value: Value): void => setText((now) => (now === null ? now : edit(now, path, value)));
   const take = async (f: File | undefined): Promise<void> => { if (f) { if (f.size > 1_048_576) setWrong(t('The file is larger than 1 MiB.')); else setText(await f.text()); } };
   const submit = async (sure = false): Promise<void> => {
     if (busy || text === null) return;
-    if (!sure && check?.decision?.verdict === 'never') { askNever(check.decision.text, () => void submit(true)); return; }
+    if (!sure && checked === text && check?.decision?.verdict === 'never') { askNever(check.decision.text, () => void submit(true)); return; }
     setBusy(true);
     setWrong('');
     try {
@@ -78,7 +80,7 @@ export default function Submit(): JSX.Element {
         </div>
         <div class="stack">
           {wrong ? <section class="decision toned-FAILED" role="alert"><h2>{t('Refused')}</h2><p>{wrong}</p></section> : null}
-          {check?.decision ? <DecisionCard decision={check.decision} asking={asking} use={setText} /> : null}
+          {check?.decision ? <DecisionCard decision={check.decision} asking={asking || checked !== text} use={setText} /> : null}
           <section class="card"><header><h2>YAML</h2><span class="note">{check && !check.diagnostics.length ? t('no findings') : ''}</span></header><div class="editor-frame">{text === null ? null : <Editor text={text} changed={setText} diagnostics={check?.diagnostics ?? []} label={t('YAML of the job')} submit={() => void submit()} />}</div>
             {check?.diagnostics.length ? <Findings list={check.diagnostics} /> : null}
           </section>

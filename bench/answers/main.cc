@@ -1,0 +1,178 @@
+// answers_bench [nodes…]: what questions about a cluster cost, by its size; CPU time of this thread.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "answers/check.h"
+#include "answers/durations.h"
+#include "answers/forecast.h"
+#include "answers/live/live.h"
+#include "answers/whatif.h"
+#include "base/random.h"
+#include "engine/engine.h"
+
+namespace muster::answers {
+namespace {
+
+using engine::Engine;
+
+/// As clusters are: pods of every size and gangs, ten pods a node, three in ten of which run. Half of
+/// the jobs say how long they last.
+class World {
+ public:
+  explicit World(int nodes) : engine_(engine::Config{}) {
+    for (int i = 0; i < nodes; ++i) {
+      engine::Node node;
+      node.name = fmt::format("node-{}", i);
+      node.allocatable = {
+          {"cpu", 96'000}, {"memory", 1LL << 40}, {"nvidia.com/gpu", 8}, {"pods", 110}};
+      engine_.apply(engine::NodeUpsert{node});
+    }
+    for (int q = 0; q < kQueues; ++q)
+      engine_.apply(engine::QueueUpsert{{.name = fmt::format("q{}", q)}});
+    for (int pods = 0; pods < nodes * 10;) pods += submit();
+    step();
+  }
+
+  int submit() {
+    const int id = made_++;
+    const int members = id % 10 == 0 ? 4 : 1;
+    const std::string key = fmt::format("bench/g-{}", id);
+    const std::int64_t gpus = members > 1 ? 8 : 1LL << random_.below(4);
+    if (members > 1) {
+      engine::Group group;
+      group.key = key;
+      group.min_member = members;
+      group.queue = fmt::format("q{}", id % kQueues);
+      group.created = now_;
+      tell(engine::GroupUpsert{group});
+    }
+    for (int m = 0; m < members; ++m) {
+      engine::Pod pod = pod_of(fmt::format("{}-{}", key, m), gpus);
+      if (members > 1) pod.group = key;
+      pod.queue = fmt::format("q{}", id % kQueues);
+      if (id % 2 == 0) pod.expected_duration = std::chrono::minutes(10 + id % 600);
+      tell(engine::PodUpsert{pod});
+    }
+    return members;
+  }
+
+  engine::Pod pod_of(const std::string& key, std::int64_t gpus) const {
+    engine::Pod pod;
+    pod.key = pod.uid = key;
+    pod.ns = "bench";
+    pod.requests = {{"cpu", 1000 * gpus}, {"memory", gpus << 30}, {"nvidia.com/gpu", gpus}};
+    pod.created = now_;
+    return pod;
+  }
+
+  void tell(const engine::Event& event) {
+    engine_.apply(event);
+    if (told_ != nullptr) told_->push_back(event);
+  }
+  void step() {
+    now_ = now_ + std::chrono::seconds(1);
+    for (const engine::Bind& bind : engine_.decide(now_).binds) running_.push_back(bind.pod);
+  }
+  void release() {
+    const std::size_t at = random_.below(running_.size());
+    tell(engine::PodRemove{std::exchange(running_[at], running_.back())});
+    running_.pop_back();
+  }
+
+  Engine& engine() { return engine_; }
+  [[nodiscard]] Time now() const { return now_; }
+  [[nodiscard]] std::size_t running() const { return running_.size(); }
+  /// Where what the engine hears is noted, as the loop does for a follower.
+  void note_into(std::vector<engine::Event>* told) { told_ = told; }
+
+ private:
+  static constexpr int kQueues = 100;
+  Engine engine_;
+  int made_ = 0;
+  Random random_{3};
+  Time now_ = Time::from_seconds(1'000'000);
+  std::vector<std::string> running_;
+  std::vector<engine::Event>* told_ = nullptr;
+};
+
+template <typename F>
+double cost(F&& work) {
+  const double begun = thread_cpu_s();
+  work();
+  return (thread_cpu_s() - begun) * 1000;
+}
+
+void row(const char* what, double ms, const std::string& more = "") {
+  fmt::print("  {:<44}{:>12.4f} ms  {}\n", what, ms, more);
+}
+
+void measure(int nodes) {
+  World world(nodes);
+  Engine& engine = world.engine();
+  const engine::Stats stats = engine.stats();
+  fmt::print("{} nodes, {} pods, {} of them bound, {} gangs wait\n",
+             stats.nodes,
+             stats.pods,
+             stats.pods_bound,
+             stats.gangs_waiting);
+  row("a copy of the engine",
+      cost([&] { const Engine copy = engine.clone(); }),
+      "holds the loop once, at the first question");
+  row("its digest", cost([&] { (void)engine.digest(); }));
+  std::vector<engine::Event> told;
+  const std::size_t steps = std::min<std::size_t>(1000, world.running() / 4);
+  const double plain = cost([&] {
+    for (std::size_t i = 0; i < steps; ++i) world.release();
+  });
+  world.step();
+  world.note_into(&told);
+  const double noted = cost([&] {
+    for (std::size_t i = 0; i < steps; ++i) world.release();
+  });
+  world.note_into(nullptr);
+  world.step();
+  row("an event, noted for a follower",
+      (noted - plain) / static_cast<double>(steps),
+      "on the loop");
+  Draft draft{.ns = "bench", .kind = "pod", .name = "new"};
+  draft.pods.emplace_back(engine::PodUpsert{world.pod_of("bench/new", 8)});
+  CheckAsk quick;
+  quick.forecast = quick.alternatives = false;
+  row("check: where it would start",
+      cost([&] {
+        Engine copy = engine.clone();
+        (void)check(copy, world.now(), draft, quick);
+      }),
+      "with its copy, on a worker");
+  for (const double most : {2.0, 20.0}) {
+    Ask ask;
+    Forecasts made;
+    const double spent = cost([&] {
+      Engine copy = engine.clone();
+      copy.history().freshen();
+      const SharedDraws lasting(copy, world.now());
+      const double until = thread_cpu_s() + most;
+      ask.go_on = [until] { return thread_cpu_s() < until; };
+      made = forecast_all(copy, world.now(), lasting, ask);
+    });
+    row("forecast of all that wait",
+        spent,
+        fmt::format("{} of {} courses, budget {} s", made.draws, ask.draws, most));
+    if (!made.cut) break;
+  }
+  fmt::print("\n");
+}
+
+}  // namespace
+}  // namespace muster::answers
+
+int main(int argc, char** argv) {
+  std::vector<int> sizes;
+  for (int i = 1; i < argc; ++i) sizes.push_back(std::atoi(argv[i]));
+  if (sizes.empty()) sizes = {100, 1000, 10'000};
+  for (const int nodes : sizes) muster::answers::measure(nodes);
+  return 0;
+}
