@@ -103,7 +103,7 @@ class Check {
                                   : fmt::format("the {} jobs that are", out_.victims.size()),
                               out_.victims.size() == 1 ? "has" : "have");
     } else {
-      out_.fate = never(refusal) ? Fate::kNever : Fate::kWaits;
+      out_.fate = never(refusal) || never_in_cells(waits) ? Fate::kNever : Fate::kWaits;
     }
     out_.waits = out_.fate != Fate::kEvicts && (placed == 0 || !waits.empty());
     if (!waits.empty()) {
@@ -125,6 +125,21 @@ class Check {
           });
     return refusal.reason == engine::Reason::kNeverFits ||
            refusal.reason == engine::Reason::kInvalidGroup;
+  }
+
+  /// Cells have no reason for it: whether it starts on the same cluster without anybody else is tried.
+  [[nodiscard]] bool never_in_cells(const std::string& gang) const {
+    const auto view = engine_.gang(gang);
+    if (!view || !view->by_cells) return false;
+    engine::Engine empty = engine_.clone();
+    for (const engine::GangView& other : empty.gangs()) {
+      for (const std::string& pod : other.pods) {
+        if (!pods_.contains(pod)) empty.apply(engine::PodRemove{pod});
+      }
+    }
+    (void)empty.decide(now_);
+    const auto then = empty.gang(gang);
+    return then && then->bound == 0;
   }
 
   [[nodiscard]] std::string where() const {

@@ -26,7 +26,14 @@ async function decisionOf(page, file) {
   await page.goto(`${address}/submit`);
   await page.locator('.editor .cm-content').waitFor();
   await page.locator('input[type=file]').setInputFiles(LAB + file);
-  return eventually(async () => { const card = page.getByRole('status', { name: 'Decision' }); const said = await card.innerText(); return (await editorHas(page, file)) && !(await card.getAttribute('class')).includes('asking') ? said : null; });
+  // The text is read between two looks: what is read while the page asks anew is about the text before.
+  return eventually(async () => {
+    const card = page.getByRole('status', { name: 'Decision' });
+    const settled = async () => (await editorHas(page, file)) && !(await card.getAttribute('class')).includes('asking');
+    if (!(await settled())) return null;
+    const said = await card.innerText();
+    return (await settled()) ? said : null;
+  });
 }
 const editorHas = (page, file) => page.evaluate((name) => document.querySelector('.editor').shadowRoot.querySelector('.cm-content').innerText.includes(name), `name: ${file.replace('.yaml', '')}`);
 /** Administration > Scheduler, with the present file in the editor. */
