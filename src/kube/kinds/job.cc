@@ -143,6 +143,17 @@ void validate_job_scheduling(const Value& spec, const Value* live, Causes& cause
   }
 }
 
+/// Whoever made the selector, it must find the pods that the template makes.
+void selector_matches_template(const Value& spec, Causes& causes) {
+  const Value& selector = json::at(spec, "selector");
+  const Value& labels = json::at(spec, "template", "metadata", "labels");
+  const auto parsed = LabelSelector::from_object(selector);
+  if (!selector.is_null() && parsed && parsed->matches(json::as_object(labels))) return;
+  causes.invalid("spec.template.metadata.labels",
+                 json::dump(labels),
+                 "`selector` does not match template `labels`");
+}
+
 void validate_job(const Value& object, const Value* live, Causes& causes) {
   const Value& spec = json::at(object, "spec");
   validate_job_spec(spec, "spec", live != nullptr, causes);
@@ -150,7 +161,6 @@ void validate_job(const Value& object, const Value* live, Causes& causes) {
   if (live == nullptr) {
     if (uid_of(object).empty()) return;  // not yet prepared: the selector comes with the uid
     const Value& selector = json::at(spec, "selector");
-    const Value& labels = json::at(spec, "template", "metadata", "labels");
     const bool manual = json::bool_at(spec, "manualSelector");
     if (!manual && json::object_at(selector, "matchLabels").size() +
                            json::array_at(selector, "matchExpressions").size() !=
@@ -158,14 +168,10 @@ void validate_job(const Value& object, const Value* live, Causes& causes) {
       causes.invalid("spec.selector", json::dump(selector), "`selector` not auto-generated");
     }
     if (manual && selector.is_null()) causes.required("spec.selector");
-    const auto parsed = LabelSelector::from_object(selector);
-    const bool matches = !selector.is_null() && parsed && parsed->matches(json::as_object(labels));
-    if (!matches)
-      causes.invalid("spec.template.metadata.labels",
-                     json::dump(labels),
-                     "`selector` does not match template `labels`");
+    selector_matches_template(spec, causes);
     return;
   }
+  selector_matches_template(spec, causes);
   const Value& before = json::at(*live, "spec");
   if (json::string_at(spec, "completionMode") != "Indexed") {
     immutable(

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <map>
+#include <set>
 
 #include "base/quantity.h"
 #include "base/strings.h"
@@ -31,7 +32,19 @@ Array quota_cells(const Value& quota, Time now) {
       name_of(quota), join(requests, ", "), join(limits, ", "), age_of(creation_time(quota), now)};
 }
 
-void validate(const Value& object, const Value*, Causes& causes) { validate_quota(object, causes); }
+void validate(const Value& object, const Value* live, Causes& causes) {
+  validate_quota(object, causes);
+  if (live == nullptr) return;
+  const auto scopes = [](const Value& quota) {
+    std::set<std::string> all;
+    for (const Value& scope : json::array_at(quota, "spec", "scopes"))
+      all.insert(json::text(scope));
+    return all;
+  };
+  if (scopes(object) != scopes(*live))
+    causes.invalid(
+        "spec.scopes", json::dump(json::at(object, "spec", "scopes")), "field is immutable");
+}
 
 void usage(const Value&, Usage& used) { used["resourcequotas"] = Quantity::from_units(1); }
 

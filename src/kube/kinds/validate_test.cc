@@ -642,5 +642,26 @@ TEST_F(NativeGang, Updates) {
          message(group, status, validate_update(kind_of(group), true, status, ok)));
 }
 
+TEST(Validate, WhatUpdatesMayNotChange) {
+  const auto refused = [](const Gvk& gvk, std::string_view live_text, std::string_view patch) {
+    const json::Value live = *json::parse_yaml_one(live_text);
+    json::Value updated = live;
+    json::merge_patch(updated, *json::parse_yaml_one(patch));
+    return text_of(validate_update(kind_of(gvk), true, updated, live));
+  };
+  const Gvk quota{"", "v1", "ResourceQuota"}, job{"batch", "v1", "Job"};
+  constexpr std::string_view kQuota =
+      "{metadata: {name: q, namespace: ns, uid: u, resourceVersion: '1'}, spec: {hard: {pods: '1'}, scopes: [BestEffort, NotTerminating]}}";
+  EXPECT_EQ(refused(quota, kQuota, "{spec: {scopes: [NotTerminating, BestEffort]}}"), "");
+  EXPECT_EQ(refused(quota, kQuota, "{spec: {scopes: [BestEffort]}}"),
+            "spec.scopes: Invalid value: [\"BestEffort\"]: field is immutable");
+  constexpr std::string_view kJob =
+      "{metadata: {name: j, namespace: ns, uid: u, resourceVersion: '1'}, spec: {parallelism: 1, completions: 1, backoffLimit: 6, "
+      "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}";
+  EXPECT_NE(refused(job, kJob, "{spec: {template: {metadata: {labels: {a: c}}}}}")
+                .find("`selector` does not match template `labels`"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace muster::kube
