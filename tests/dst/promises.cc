@@ -184,14 +184,14 @@ std::vector<Promises::Newcomer> Promises::newcomers(const Plan& plan,
       const bool passes = may_pass(p);
       if (!started.contains(key) && before.held.contains(key) == since_before &&
           (since_before || !passes))
-        out.push_back({&p, h.node, h.devices, passes, since_before});
+        out.push_back({&p, h.node, h.devices, passes, since_before, !since_before});
     }
   };
   add_held(true);
   for (const auto& b : plan.binds) {
     const auto p = model_.pods.find(b.pod);
     if (p == model_.pods.end()) continue;
-    out.push_back({&p->second, b.node, b.devices, may_pass(p->second), false});
+    out.push_back({&p->second, b.node, b.devices, may_pass(p->second), false, false});
     ++bound[p->second.spec.group];
   }
   add_held(false);
@@ -214,8 +214,10 @@ std::optional<std::string> Promises::judge(const Plan& plan,
       if (gone_by(*p, r.start, standing)) adjust(room, *p, -1);
     }
     bool kept = takes_count(room, member->second, r.members[k]) >= r.members[k];
+    bool outranked = false;
     for (const Newcomer& c : all) {
       if (c.node != n->first) continue;
+      outranked = outranked || c.passes;
       if (!r.start) {
         // Nobody knows when it starts: only what is surely short may pass.
         const auto lasts = c.pod->spec.expected_duration;
@@ -226,7 +228,9 @@ std::optional<std::string> Promises::judge(const Plan& plan,
       if (!c.still_waits && over_by(*c.pod, r.start, standing)) continue;
       adjust(room, *c.pod, c.devices, +1);
       const bool keeps = kept && takes_count(room, member->second, r.members[k]) >= r.members[k];
-      if (kept && !keeps && !c.passes)
+      // Whoever may pass may have come after room was held for this one.
+      const bool blamed = !c.passes && !(c.newly_held && outranked);
+      if (kept && !keeps && blamed)
         return fmt::format("the reservation of {} for {}{} was delayed by {}",
                            r.holder,
                            r.start.us,

@@ -49,6 +49,7 @@ class Promises {
     std::vector<std::int32_t> devices;
     bool passes;       ///< It may start whomever it delays.
     bool still_waits;  ///< Room is held for it since before; when it will end, nobody can say.
+    bool newly_held;   ///< Room is held for it since this plan.
   };
 
   /// Of a reservation in one plan.
