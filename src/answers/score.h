@@ -28,8 +28,9 @@ enum class Told : std::uint8_t {
 struct ScoreSettings {
   Told told = Told::kNone;
   Duration from{}, to{};  ///< Only moments of jobs submitted in [from, to) count; zero: all.
-  /// So long before that ranges learn already how often they hold.
-  Duration warm_up = std::chrono::hours(24 * 14);
+  /// So long before that ranges learn already how often they hold. What came before a crowded time
+  /// makes them too wide for it, so none by default.
+  Duration warm_up{};
   std::int32_t every = 1;  ///< Only every so many-th moment is scored.
   std::int32_t draws = 40;
   Duration horizon = std::chrono::hours(24 * 7);
