@@ -98,6 +98,31 @@ def check_18_open_files_and_20_terminals(c):
 
 
 @check
+def policies_hold_for_its_pods(c):
+    serve = "while true; do printf 'HTTP/1.0 200 OK\\r\\n\\r\\nserved\\n' | nc -l -p 8080; done"
+    c.create(cri_pod("fenced", serve), cri_pod("caller", "exec sleep 1000"))
+    c.ready("fenced"), c.ready("caller")
+    address = c.get("pod", "fenced")["status"]["podIP"]
+
+    def served():
+        ask = f"nc -w 3 {address} 8080 < /dev/null"
+        return c.muster.kubectl("exec", "caller", "--", "sh", "-c", ask, check=False).stdout.endswith("served\n")
+
+    until("an open pod is reached", served)
+    closed = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "closed"},
+        "spec": {"podSelector": {}, "policyTypes": ["Ingress"]},
+    }
+    c.create(closed)
+    until("a closed one is not", lambda: not served())
+    c.muster.kubectl("delete", "networkpolicy", "closed")
+    until("and is again", served)
+    c.muster.kubectl("delete", "pod", "fenced", "caller", "--now")
+
+
+@check
 def check_28_names_and_ports(c):
     """On the bridge of all pods: names, services, the way to a pod of processes and back."""
     service = {
