@@ -130,6 +130,10 @@ TEST(Check, NamesThatTheAskerMayNotKnowAreNotInTheText) {
     return gang.starts_with("d/") ? std::string(gang) : std::string(kAnothersJob);
   };
   EXPECT_EQ(json::dump(decision_json(said, naming)).find("secret"), std::string::npos);
+  engine::Refusal cells;
+  cells.words = "of 1 cell 0 free: free one or wait for secret/a, or d/mine";
+  EXPECT_EQ(refusal_text(cells, naming),
+            "of 1 cell 0 free: free one or wait for another team's job, or d/mine");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "answers/json.h"
 
 #include "answers/service.h"
+#include "base/strings.h"
 
 namespace muster::answers {
 namespace {
@@ -51,8 +52,22 @@ json::Value refusal_json(const engine::Refusal& refusal, const Naming& name) {
   return out;
 }
 
+/// "wait for blue/secret" is "wait for another team's job" to who may not know it.
+std::string without_names(const std::string& words, const Naming& name) {
+  std::vector<std::string> out = split(words, ' ');
+  for (std::string& word : out) {
+    const std::size_t slash = word.find('/');
+    if (slash == std::string::npos || parse_int(word.substr(0, slash))) continue;
+    const std::size_t end = word.find_first_of(",;:.", slash);
+    if (name(word.substr(0, end)) == kAnothersJob)
+      word = std::string(kAnothersJob) + (end == std::string::npos ? "" : word.substr(end));
+  }
+  return join(out, " ");
+}
+
 /// The same without the names of those ahead, unless all of them may be named.
 engine::Refusal for_asker(engine::Refusal refusal, const Naming& name) {
+  refusal.words = without_names(refusal.words, name);
   for (const std::string& one : refusal.ahead) {
     if (name(one) != kAnothersJob) continue;
     refusal.ahead.clear();

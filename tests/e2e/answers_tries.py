@@ -22,7 +22,7 @@ GROUP = "/apis/answers.muster.dev/v1"
 PODS = "/api/v1/namespaces/default/pods"
 VCJOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
-MANIFESTS = int(os.environ.get("MANIFESTS", "200"))
+MANIFESTS = int(os.environ.get("MANIFESTS", "100"))
 
 
 class Local(http.client.HTTPConnection):

@@ -69,10 +69,12 @@ std::string decision_text(const json::Value& decision, const std::string& what, 
     out = fmt::format("{} {}.\n", what, text);
     for (const json::Value& victim : json::array_at(decision, "victims")) {
       out += fmt::format("  evicts {}", short_name(json::string_at(victim, "job")));
-      if (at(victim, "user").is_string())
+      if (const std::string_view user = json::string_at(victim, "user");
+          at(victim, "gpus").is_number())
         out += fmt::format(
-            " ({}, {} GPUs, {} of work lost)",
-            json::string_at(victim, "user"),
+            " ({}{}{} GPUs, {} of work lost)",
+            user,
+            user.empty() ? "" : ", ",
             amount_text(at(victim, "gpus")),
             short_human_duration(std::chrono::seconds(json::int_at(victim, "lostSeconds"))));
       out += "\n";
