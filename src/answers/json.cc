@@ -126,8 +126,11 @@ json::Value decision_json(const Decision& decision, const Naming& name) {
   for (const Seat& seat : decision.placement) placement.push_back(seat_json(seat));
   out["placement"] = std::move(placement);
   json::Array victims;
-  for (const std::string& victim : decision.victims)
-    victims.push_back(json::Object{{"job", name(victim)}});
+  for (const std::string& victim : decision.victims) {
+    json::Object row{{"job", name(victim)}};
+    if (json::as_string(row["job"]) != kAnothersJob) row["gang"] = victim;
+    victims.push_back(std::move(row));
+  }
   out["victims"] = std::move(victims);
   const bool waits = decision.fate == Fate::kWaits || decision.fate == Fate::kNever;
   out["wait"] = waits ? forecast_json(decision.forecast, name, decision.at) : json::Value();

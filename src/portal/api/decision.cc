@@ -29,7 +29,13 @@ json::Value victim_value(const World& world, const Visible& visible, const json:
                    {"gpus", at(victim, "gpus").is_null() ? json::Value(0) : at(victim, "gpus")},
                    {"lost_s", json::int_at(victim, "lostSeconds")},
                    {"comes_back", job.find("/openpai/") != std::string::npos}};
-  if (const JobIndex::Entry* entry = world.jobs.find(job)) {
+  // Jobs have other names here than their objects: OpenPAI's are the user's.
+  const std::string gang = json::text_at(victim, "gang");
+  const std::string key = gang.substr(gang.find(':') == std::string::npos ? 0 : gang.find(':') + 1);
+  const JobIndex::Entry* entry = world.jobs.of_group(key);
+  if (entry == nullptr) entry = world.jobs.of_pod(key);
+  if (entry == nullptr) entry = world.jobs.find(job);
+  if (entry != nullptr) {
     const bool seen = sees(visible, *entry);
     out["id"] = seen ? entry->facts.id : std::string(answers::kAnothersJob);
     out["user"] = seen ? entry->facts.user : "";
