@@ -79,14 +79,14 @@ class Api:
         return self.ask("POST", f"{GROUP}/namespaces/{ns}/check", job)
 
 
-def pod(name, gpus=1, declared=None, priority=None, lasts=3600, queue=None, **spec):
+def pod(name, gpus=1, declared=None, priority=None, lasts=3600, queue=None, user="alice", **spec):
     made = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": name,
             "annotations": {"muster.dev/hollow-duration": f"{lasts}s"},
-            "labels": {"user": "alice"},
+            "labels": {"user": user},
         },
         "spec": {
             "restartPolicy": "Never",
@@ -353,13 +353,14 @@ def check_11(muster, api):
     clear(muster, api)
 
 
-def busy(muster, api):
-    """Three nodes that are full for a known time, and four jobs that wait."""
+def busy(muster, api, user):
+    """Three nodes that are full for a known time, and four jobs that wait. Of a user of their own: what other parts stop early
+    teaches that their users' declarations are too long."""
     for i in range(3):
-        api.ask("POST", PODS, pod(f"run{i}", 4, 600 * (i + 1), priority="high"))
+        api.ask("POST", PODS, pod(f"run{i}", 4, 600 * (i + 1), priority="high", user=user))
     until(lambda: sum(1 for p in live(api).values() if p["spec"].get("nodeName")) == 3, 30)
     for i in range(4):
-        api.ask("POST", PODS, pod(f"wait{i}", 4, 900, priority="low"))
+        api.ask("POST", PODS, pod(f"wait{i}", 4, 900, priority="low", user=user))
     api.wait_idle()
     until(lambda: len(api.get(f"{GROUP}/namespaces/default/when")["items"]) == 4, 30)
     api.wait_idle()
@@ -374,7 +375,7 @@ def what_if(api, changes, **more):
 
 
 def check_19(muster, api):
-    busy(muster, api)
+    busy(muster, api, "nina")
     policy = "placement: pack\nbackfill: skip\n"
     changes = {
         "addNodes": {"addNodes": {"count": 2, "gpus": 4}},
@@ -432,9 +433,9 @@ def check_21(muster, api):
 def check_14(muster, api):
     """A more important job that is submitted ahead moves the answer within seconds, and the timeline says whose."""
     for i in range(3):
-        api.ask("POST", PODS, pod(f"full{i}", 4, 600 + 1800 * i, priority="high"))
+        api.ask("POST", PODS, pod(f"full{i}", 4, 600 + 1800 * i, priority="high", user="paula"))
     until(lambda: sum(1 for p in live(api).values() if p["spec"].get("nodeName")) == 3, 30)
-    api.ask("POST", PODS, pod("patient", 4, 60))
+    api.ask("POST", PODS, pod("patient", 4, 60, user="paula"))
 
     def start():
         items = api.get(f"{GROUP}/namespaces/default/when?name=patient")["items"]
@@ -446,7 +447,7 @@ def check_14(muster, api):
 
     check("14 a start is told, and kept", until(first_said, 30))
     first = start()
-    api.ask("POST", PODS, pod("urgent", 4, 3600, priority="high"))
+    api.ask("POST", PODS, pod("urgent", 4, 3600, priority="high", user="paula"))
     begun = time.monotonic()
     moved = until(lambda: start() not in (None, first), 30)
     check(f"14 the answer moves ({time.monotonic() - begun:.1f} s)", moved and start() > first, (first, start()))
@@ -466,7 +467,7 @@ def check_14(muster, api):
 
 def check_22(muster, api):
     """Many ask at once: everybody is answered, with what there is or with 429, and jobs start meanwhile."""
-    busy(muster, api)
+    busy(muster, api, "oscar")
     answers = []
 
     def ask(i):
@@ -507,7 +508,6 @@ def main():
             muster.cli("priority", "create", name, "--value", str(value))
         api = Api(muster)
         parts = (
-            # First: what later parts stop early teaches that declarations are too long.
             ("14", check_14, (muster, api)),
             ("11", check_11, (muster, api)),
             ("18", check_18, (muster, api)),
