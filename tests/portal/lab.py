@@ -36,7 +36,8 @@ def main():
         images = course_image(folder, training_s=5, sleep_s=10)
         port = free_port()
         muster = Muster(
-            "--portal", f"127.0.0.1:{port}", "--pai-layout", str(installation(folder)), "--images", str(images)
+            *("--portal", f"127.0.0.1:{port}", "--pai-rest", f"127.0.0.1:{free_port()}"),
+            *("--pai-layout", str(installation(folder)), "--images", str(images)),
         )
         for flag in ("--nodes", "--gpus"):  # the files say it
             del muster.args[muster.args.index(flag) : muster.args.index(flag) + 2]
