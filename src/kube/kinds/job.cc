@@ -191,6 +191,7 @@ void validate_job(const Value& object, const Value* live, Causes& causes) {
   const bool open =
       json::bool_at(before, "suspend") && json::at(*live, "status", "startTime").is_null();
   Value now = json::at(spec, "template");
+  if (now.is_null()) now = json::Object();
   if (open) keep_placement(now, json::at(before, "template"));
   immutable(now, json::at(before, "template"), "spec.template", causes);
 }
@@ -312,9 +313,11 @@ void validate_job_spec(const json::Value& spec,
   const std::string_view mode = json::string_at(spec, "completionMode");
   validate_indexed_only(spec, field, mode == "Indexed", causes);
   validate_failure_policy(json::at(spec, "podFailurePolicy"), field + ".podFailurePolicy", causes);
+  std::vector<std::string_view> replacement{"Failed"};
+  if (json::at(spec, "podFailurePolicy").is_null()) replacement.push_back("TerminatingOrFailed");
   validate_enum(json::at(spec, "podReplacementPolicy"),
                 field + ".podReplacementPolicy",
-                {"Failed", "TerminatingOrFailed"},
+                replacement,
                 causes,
                 false);
   if (!mode.empty() && mode != "NonIndexed" && mode != "Indexed")
