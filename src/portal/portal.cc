@@ -319,6 +319,21 @@ Task<void> Portal::Impl::serve(net::Request request, net::ResponseWriter& plain)
   trail.note(deed);
 }
 
+/// Without a kubeconfig kubectl asks port 8080 of this machine, which is where the portal is.
+bool asks_for_kubernetes(std::string_view path) {
+  return below(path, "/api") || below(path, "/apis") || below(path, "/openapi");
+}
+
+/// Of what a server says before kubectl knows its kinds, it shows only text, and only with some codes.
+net::Response not_kubernetes() {
+  net::Response out = json_answer(
+      406,
+      "this is the portal, not the API server; kubectl comes here when it has no kubeconfig: export "
+      "KUBECONFIG as \"muster up\" says\n");
+  out.headers.set("Content-Type", "text/plain; charset=utf-8");
+  return out;
+}
+
 /// A table of paths: who answers each, and what the visitor must have shown.
 Task<void> Portal::Impl::route(net::Request request,
                                net::Target target,
@@ -333,6 +348,10 @@ Task<void> Portal::Impl::route(net::Request request,
     co_return;
   }
   const bool api = below(path, kApi), in_kube = below(path, "/kube");
+  if (!api && asks_for_kubernetes(path)) {
+    co_await answer(writer, not_kubernetes());
+    co_return;
+  }
   if (!api && !in_kube) {
     if (request.method != "GET" && request.method != "HEAD") {
       co_await answer(writer, error_answer(405, "MethodNotAllowed", "pages are read with GET"));

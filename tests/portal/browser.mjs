@@ -125,7 +125,7 @@ const parts = {
     check('37 a clone opens the YAML', /kind: Job/.test(yaml ?? ''), yaml);
     await admin.goto(`${address}/jobs/${first}`);
     await admin.getByRole('button', { name: 'Stop job' }).click();
-    check('the dialog names the job and does not offer stopping first', /first/.test(await admin.getByRole('dialog').innerText()) && (await admin.evaluate(() => document.activeElement?.textContent)) === 'Keep it');
+    check('the dialog names the job and does not offer stopping first', /first/.test(await admin.getByRole('dialog').innerText()) && !!(await eventually(async () => (await admin.evaluate(() => document.activeElement?.textContent)) === 'Keep it')));
     await admin.getByRole('dialog').getByRole('button', { name: 'Stop job' }).click();
     check('it stops', !!(await eventually(async () => { const r = await api(admin, 'GET', `/jobs/${encodeURIComponent(first)}`); return r.status === 404 || !['RUNNING', 'STOPPING'].includes(r.body.row.state); }, 20_000)));
     const bad = await submit(admin, job('fails', 1, 'exit 127'));

@@ -13,7 +13,7 @@ from visitor import API, PortalCluster, Refused, Visitor
 
 sys.path.insert(0, str(portal.pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from checks import Checks  # noqa: E402
-from muster import binary  # noqa: E402
+from muster import binary, kubectls  # noqa: E402
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -37,6 +37,9 @@ def pages(muster):
         packed(guest, asset)
     if not assets:
         check.skip("[2] assets", "this program was built without Node")
+    words = ["--server", muster.portal, "--kubeconfig", "/dev/null", "get", "pods"]
+    said = subprocess.run([kubectls()[0][1], *words], capture_output=True, text=True).stderr
+    check("kubectl without a kubeconfig is told so", "export KUBECONFIG" in said, said)
     status, _, body = guest.get("/assets/none-such.js")
     expected = (404,) if assets else (404, 200)
     check("[2] an unknown asset is not found", status in expected, (status, body[:80]))
