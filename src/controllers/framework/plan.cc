@@ -234,7 +234,18 @@ class FrameworkStep {
                         uid_of(look_.framework) + std::to_string(json::int_at(attempt(), "id")));
   }
 
+  /// Deletes go out before the status of the same look is written. After a crash between the two a
+  /// pod of ours that we deleted would seem taken away by others, and the attempt failed by that: so
+  /// how it ended is on record before anything of it is deleted.
+  [[nodiscard]] bool on_record() {
+    const json::Value& known = json::at(look_.framework, "status", "attemptStatus");
+    return json::at(known, "completionStatus").is_object() &&
+           json::int_at(known, "id") == json::int_at(attempt(), "id");
+  }
+
   void await_end() {
+    const Counts before = count_tasks(attempt());
+    if (!on_record() && (before.completed < before.tasks || retry().again)) return;
     const bool stopped =
         json::int_at(attempt(), "completionStatus", "code") == completion::kStopFrameworkRequested;
     if (look_.config_map != nullptr || look_.pods.empty())

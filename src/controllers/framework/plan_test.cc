@@ -543,6 +543,7 @@ TEST(Framework, AnAttemptWhoseConfigMapIsDeletedByOthersIsTriedAgain) {
   World world;
   world.run_all();
   world.objects["ConfigMap"].clear();
+  world.pass(plan);  // how it ended is on record first
   world.pass(plan);
   EXPECT_EQ(json::int_at(world.job, "status", "retryPolicyStatus", "totalRetriedCount"), 1);
   world.settle();
@@ -553,6 +554,18 @@ TEST(Framework, AnAttemptWhoseConfigMapIsDeletedByOthersIsTriedAgain) {
   world.objects["Pod"].clear();
   world.settle_all();
   EXPECT_EQ(annotation_of(world.pod("job-worker-0"), "FC_FRAMEWORK_ATTEMPT_ID"), "1");
+}
+
+TEST(Framework, HowAnAttemptEndedIsOnRecordBeforeItsPodsAreDeleted) {
+  World world({.min_succeeded = 1});
+  world.run_all();
+  world.end("job-worker-0", 0);
+  world.pass(plan);
+  EXPECT_EQ(json::int_at(world.job, "status", "attemptStatus", "completionStatus", "code"), 0);
+  EXPECT_EQ(json::string_at(world.job, "status", "state"), "AttemptDeletionPending");
+  EXPECT_FALSE(is_deleting(world.pod("job-worker-1")));
+  world.pass(plan);
+  EXPECT_NE(json::string_at(world.job, "status", "state"), "AttemptDeletionPending");
 }
 
 TEST(Framework, APodThatWasMadeBeforeACrashIsTakenOver) {
