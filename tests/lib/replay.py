@@ -1,11 +1,15 @@
 """Plays a document: every command of its console blocks is typed into one shell, and what it prints is compared with what
 the document says it prints.
 
+- A comment `<!-- typed first: COMMAND -->` is what a reader of the page has done before.
+- A block below `<!-- not run: REASON -->` is passed over.
 - A yaml block below a line that ends with "`NAME`:" becomes the file NAME in the folder where the shell is.
 - Commands that only look are repeated until they print what the document says: the cluster needs its time.
 - A command that ends with -w watches in the background; at the end of its chapter each object must have gone through
   the states of the document in their order.
-- Durations, generated suffixes and column widths are not compared. A line "…" stands for any lines.
+- Durations, times of day, generated suffixes and column widths are not compared. A line "…" stands for any lines.
+
+`fill` writes a document instead: what was printed goes below each command.
 """
 import os
 import re
@@ -15,18 +19,26 @@ import time
 
 from walkthrough import rows
 
-LOOKS = re.compile(r"(arena|muster) (get|top|logs|list|explain)\b|kubectl (get|logs|describe|wait|exec)\b")
+LOOKS = re.compile(
+    r"(arena|muster) (get|top|logs|list|explain|history|when|queue (list|get))\b|kubectl (get|logs|describe|wait|exec)\b"
+)
 NAMES = [
     (r"\bjob-[a-z0-9]{5}\b", "job-<suffix>"),
     (r"process \d+", "process <number>"),
     (r"\(\d+ nodes, [0-9.]+ s\)", "(<time>)"),
+    # A short state may be over before somebody looks.
+    (r"INFO\[\d+\] The Job \S+ is (PENDING|QUEUING|RUNNING)$", ""),
+    (r"\b(INFO|ERRO|WARN)\[\d+\]", r"\1[<number>]"),
+    (r'"resourceVersion": "\d+"', '"resourceVersion": "<number>"'),
+    (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?Z?", "<date>"),
+    (r"(?<![\d.:])\d\d:\d\d(:\d\d)?(?![\d:])", "<clock>"),
 ]
 MARK = "=== done"
 
 
 def chapters(text):
     """[(title, [("file", name, content) or ("command", command, output)])] of a document."""
-    found, name = [("", [])], ""
+    found, name, left_out = [("", [])], "", False
     blocks = re.split(r"^```", text, flags=re.M)
     for number, block in enumerate(blocks):
         if number % 2 == 0:
@@ -36,11 +48,12 @@ def chapters(text):
             last = parts[-1].rstrip().splitlines()[-1:] or [""]
             match = re.search(r"`([\w./~-]+)`:$", last[0])
             name = match.group(1) if match else ""
+            left_out = last[0].startswith("<!-- not run: ")
             continue
         kind, _, body = block.partition("\n")
         if kind == "yaml" and name:
             found[-1][1].append(("file", name, body))
-        elif kind == "console":
+        elif kind == "console" and not left_out:
             found[-1][1].extend(("command", *step) for step in typed(body))
     return [one for one in found if one[1]]
 
@@ -59,8 +72,50 @@ def typed(body):
     return [(command, "\n".join(output).strip("\n")) for command, output in steps]
 
 
-def same(wanted, got):
+def fill(text, shell, rewrite=lambda command: command, settle=2):
+    """The document with what its commands print now. Where it cuts with "…" it stays as it is. Commands that only look are
+    given time: what they print counts once it stays the same for `settle` seconds."""
+
+    def print_now(body):
+        out = []
+        for command, wanted in typed(body):
+            status, got = shell.run(rewrite(command), 40)
+            calm = begun = time.monotonic()
+            while LOOKS.search(command) and time.monotonic() < min(calm + settle, begun + 10 * settle):
+                time.sleep(0.3)
+                before, (status, got) = got, shell.run(rewrite(command))
+                calm = calm if rows(before, NAMES) == rows(got, NAMES) else time.monotonic()
+            print(f"{time.monotonic() - begun:.1f} s  {command}", flush=True)
+            if status != 0:
+                print(f"exit status {status}: {command}\n{got}", flush=True)
+            got = "\n".join(line.rstrip() for line in got.splitlines())
+            out += ["$ " + command, *([wanted] if "…" in wanted.splitlines() else [got] if got else [])]
+        return "\n".join(out) + "\n"
+
+    prepare(text, shell, rewrite)
+    blocks = re.split(r"^```", text, flags=re.M)
+    for number in range(1, len(blocks), 2):
+        kind, _, body = blocks[number].partition("\n")
+        name = re.search(r"`([\w./~-]+)`:\s*$", blocks[number - 1])
+        if kind == "yaml" and name:
+            shell.run(f"cat > {name[1]} <<'END_OF_FILE'\n{body}END_OF_FILE")
+        elif kind == "console" and not re.search(r"<!-- not run: .* -->\s*$", blocks[number - 1]):
+            blocks[number] = "console\n" + print_now(body)
+    return "```".join(blocks)
+
+
+def prepare(text, shell, rewrite):
+    """What the page takes for granted."""
+    for command in re.findall(r"<!-- typed first: (.+?) -->", text, re.S):
+        status, got = shell.run(rewrite(command))
+        if status != 0:
+            raise RuntimeError(f"{command} exited with {status}:\n{got}")
+
+
+def same(wanted, got, sort=False):
     left, right = rows(wanted, NAMES), rows(got, NAMES)
+    if sort:
+        left, right = sorted(left), sorted(right)
     if ["…"] not in left:
         return left == right
     at = left.index(["…"])
@@ -147,6 +202,7 @@ class Watch:
 
 def play(text, shell, check, rewrite=lambda command: command, only=None, patience=120):
     """Types the whole document. `rewrite`: how this machine differs from the reader's."""
+    prepare(text, shell, rewrite)
     for title, steps in chapters(text):
         if only and not only(title):
             continue
@@ -158,7 +214,9 @@ def play(text, shell, check, rewrite=lambda command: command, only=None, patienc
             elif first.endswith(" -w"):
                 watches.append(Watch(shell, first, second))
             else:
-                replay(f"{title}: {first.splitlines()[0]}", rewrite(first), second, shell, check, patience)
+                good = replay(f"{title}: {first.splitlines()[0]}", rewrite(first), second, shell, check, patience)
+                if first.startswith("make up") and not good:
+                    return
         for watch in watches:
             watch.finish(check)
 
@@ -167,10 +225,11 @@ def replay(what, command, wanted, shell, check, patience):
     deadline = time.monotonic() + (patience if LOOKS.search(command) else 0)
     while True:
         status, got = shell.run(command)
-        good = status == 0 and same(wanted, got)
+        # Jobs of one second stand in the order of their names.
+        good = status == 0 and same(wanted, got, sort="muster list" in command and "…" not in wanted)
         if good or time.monotonic() >= deadline:
             break
         time.sleep(0.3)
     if os.environ.get("SHOW"):
         print(f"$ {command}\n{got}", flush=True)
-    check(what, good, f"exit status {status}\n--- wanted\n{wanted}\n--- printed\n{got}")
+    return check(what, good, f"exit status {status}\n--- wanted\n{wanted}\n--- printed\n{got}")

@@ -36,10 +36,15 @@ for epoch in range(args.epochs):
 """
 
 
+def no_newcomer():
+    """Why there can be no fresh machine here; empty: there can."""
+    return "" if os.geteuid() == 0 else "it needs root: a network and a /usr/local of its own"
+
+
 def missing():
     """Why the page cannot be typed here; empty: it can."""
-    if os.geteuid() != 0:
-        return "it needs root: a network and a /usr/local of its own"
+    if no_newcomer():
+        return no_newcomer()
     absent = [one for one in PROGRAMS if not shutil.which(one)]
     if not os.path.exists("/usr/sbin/sshd"):
         absent.append("sshd")
@@ -93,4 +98,5 @@ exec "$@"
 def as_built(command):
     """`make up` without building, with the program under test."""
     command = re.sub(r"^make up\b", f"make -s -o build up MUSTER={binary()}", command)
-    return command.replace("$PWD/build/muster", binary())
+    command = re.sub(r"^make down\b", f"make -s down MUSTER={binary()}", command)
+    return re.sub(r"(\$PWD/|(?<![\w/.]))build/muster\b", binary(), command)

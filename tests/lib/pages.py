@@ -1,0 +1,25 @@
+"""Which test types the commands of which page. tools/check_docs wants every page that shows commands here, or a comment in the
+page that says why no test can type them."""
+
+PAGES_TEST = "tests/e2e/docs_pages.py"
+PLAYED = {
+    "README.md": PAGES_TEST,
+    "README.zh.md": PAGES_TEST,
+    "docs/answers.md": "tests/e2e/answers_docs.py",
+    "docs/cli.md": PAGES_TEST,
+    "docs/kubernetes.md": "tests/kubernetes/deploy.py",
+    "docs/migrate.md": "tests/kubernetes/deploy.py",
+    "docs/operate.md": "tests/e2e/operate.py",
+    "docs/seeds.md": "tests/lib/seeds.py",
+    "docs/simulate.md": PAGES_TEST,
+    "docs/tutorials/first-job.md": PAGES_TEST,
+    "docs/tutorials/first-job.zh.md": PAGES_TEST,
+    "docs/tutorials/queues.md": PAGES_TEST,
+    "docs/tutorials/queues.zh.md": PAGES_TEST,
+}
+# Pages whose console blocks are those of another page, byte for byte.
+TRANSLATED = {
+    "README.zh.md": "README.md",
+    "docs/tutorials/first-job.zh.md": "docs/tutorials/first-job.md",
+    "docs/tutorials/queues.zh.md": "docs/tutorials/queues.md",
+}
