@@ -12,6 +12,7 @@ PLAYED = {
     "docs/operate.md": "tests/e2e/operate.py",
     "docs/seeds.md": "tests/lib/seeds.py",
     "docs/simulate.md": PAGES_TEST,
+    "docs/troubleshooting.md": PAGES_TEST,
     "docs/tutorials/first-job.md": PAGES_TEST,
     "docs/tutorials/first-job.zh.md": PAGES_TEST,
     "docs/tutorials/queues.md": PAGES_TEST,

@@ -29,6 +29,7 @@ NAMES = [
     # A short state may be over before somebody looks.
     (r"INFO\[\d+\] The Job \S+ is (PENDING|QUEUING|RUNNING)$", ""),
     (r"\b(INFO|ERRO|WARN)\[\d+\]", r"\1[<number>]"),
+    (r'"Id":"[0-9a-f]{32}"', '"Id":"<id>"'),
     (r'"resourceVersion": "\d+"', '"resourceVersion": "<number>"'),
     (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?Z?", "<date>"),
     (r"(?<![\d.:])\d\d:\d\d(:\d\d)?(?![\d:])", "<clock>"),
