@@ -43,7 +43,7 @@ soak: packages-test ## The whole cluster in virtual time under every fault, for 
 	@$(CONFIGURE)
 	@tools/build bottle store_points
 	@build/tests/bottle/store_points --points 10000 --seed $(or $(SEED),1)
-	@build/tests/bottle/bottle --hours $(or $(HOURS),1) --seed $(or $(SEED),1)
+	@build/tests/bottle/bottle --hours $(or $(HOURS),1) --jobs $(JOBS) --seed $(or $(SEED),1)
 
 test-kubernetes: packages-test ## Only the tests of `muster run` on a real Kubernetes; ROUNDS=20 leaders are killed
 	@$(CONFIGURE)

@@ -68,6 +68,7 @@ struct Core {
   Revision compacted = 0;
   std::size_t outstanding = 0;
   std::string trouble;
+  std::optional<Error> failed;  // what the writer's `failure` is, once the loop was told
   bool closed = false;
   bool release_posted = false;  // at the end of what the loop has to do now
   std::unique_ptr<Signal> drained;
@@ -147,6 +148,7 @@ void note_failure(const std::shared_ptr<Core>& core, const Error& error) {
       "store", "write failed, the store refuses all further writes error=\"{}\"", error.message);
   tell_trouble(core,
                fmt::format("{}; writes are refused until muster is started again", error.message));
+  core->env.post([core, told = *core->failure] { core->failed = told; });
 }
 
 std::string full_text(const Core& core) {
@@ -405,6 +407,9 @@ class SqliteStore final : public Store {
   }
 
   [[nodiscard]] std::string trouble() const override { return core_->trouble; }
+  [[nodiscard]] const Error* failure() const override {
+    return core_->failed ? &*core_->failed : nullptr;
+  }
   [[nodiscard]] Revision revision() const override { return core_->durable; }
   [[nodiscard]] Revision compacted() const override { return core_->compacted; }
   [[nodiscard]] Revision next_revision() const override { return core_->next; }

@@ -54,6 +54,9 @@ class Store {
 
   /// Why writes are refused now, for people; empty: they are not.
   [[nodiscard]] virtual std::string trouble() const = 0;
+  /// The error after which nothing is written any more; null: none. From then on a restart may find
+  /// what was answered as failed, so nobody may be told that something is as they want it to be.
+  [[nodiscard]] virtual const Error* failure() const = 0;
 
   /// The last durable revision.
   [[nodiscard]] virtual Revision revision() const = 0;

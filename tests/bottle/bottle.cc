@@ -2,15 +2,17 @@
 /// not synced and a network that loses what it likes, from a seed.
 ///
 ///   bottle [--cpu SECONDS] [--seed S] [--steps N]   seed after seed, for so long (default 60, 1, 120);
-///                                                   --hours H for as long as that
+///                                                   --hours H for as long as that; --jobs N seeds beside
+///                                                   each other (default 1)
 ///   bottle --replay S [--steps N]                   one seed, told as it happens
 ///   bottle --found FILE                             the seeds of FILE, by which something was found
 ///   bottle --break                                  does what each check forbids; each must say so
 ///
 /// Each seed runs in a child of its own. A seed that fails is run again, must fail the same way,
-/// byte for byte, is cut to the fewest steps that fail, and is told.
+/// byte for byte, is cut to the fewest steps that fail, and is told; after a few of them it ends.
 #include <fmt/core.h>
 #include <openssl/rand.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -94,7 +96,14 @@ Report parse(const std::string& text) {
   return report;
 }
 
-Report run_apart(const RunOptions& options) {
+struct Child {
+  RunOptions options;
+  pid_t pid = 0;
+  int from = -1;
+  std::string text;
+};
+
+Child start(const RunOptions& options) {
   int ends[2];
   if (::pipe(ends) != 0) std::abort();
   const pid_t child = ::fork();
@@ -113,20 +122,35 @@ Report run_apart(const RunOptions& options) {
     ::_exit(0);
   }
   ::close(ends[1]);
-  std::string text;
+  return {.options = options, .pid = child, .from = ends[0]};
+}
+
+/// Reads on; false: it has said everything.
+bool hears(Child& child) {
   char buffer[65536];
-  for (ssize_t got = 0; (got = ::read(ends[0], buffer, sizeof buffer)) > 0;)
-    text.append(buffer, static_cast<std::size_t>(got));
-  ::close(ends[0]);
+  const ssize_t got = ::read(child.from, buffer, sizeof buffer);
+  if (got > 0) child.text.append(buffer, static_cast<std::size_t>(got));
+  return got > 0;
+}
+
+Report end(Child& child) {
+  ::close(child.from);
   int status = 0;
-  ::waitpid(child, &status, 0);
-  Report report = WIFEXITED(status) ? parse(text) : Report{};
+  ::waitpid(child.pid, &status, 0);
+  Report report = WIFEXITED(status) ? parse(child.text) : Report{};
   if (!report.ended) {
     report.check = "lives";
     report.what =
         fmt::format("the program died (status {}); BOTTLE_LOG=FILE keeps what it said", status);
   }
   return report;
+}
+
+Report run_apart(const RunOptions& options) {
+  Child child = start(options);
+  while (hears(child)) {
+  }
+  return end(child);
 }
 
 // --------------------------------------------------------------------------------------- many seeds
@@ -151,7 +175,7 @@ int minimised(RunOptions options, const std::string& check) {
   return high;
 }
 
-int tell_failure(RunOptions options, const Report& first) {
+void tell_failure(RunOptions options, const Report& first) {
   fmt::print("seed {}: {}: {}\n", options.seed, first.check, first.what);
   const Report again = run_apart(options);
   if (again.digest != first.digest || again.check != first.check)
@@ -164,54 +188,89 @@ int tell_failure(RunOptions options, const Report& first) {
              least.what,
              options.seed,
              options.steps);
-  return 1;
+  std::fflush(stdout);
 }
 
-int run_seeds(RunOptions options, double cpu_max) {
-  std::uint64_t seeds = 0, events = 0, seen = 0, actions = 0, again = 0;
-  std::int64_t virtual_s = 0;
-  std::map<std::string, std::uint64_t> faults;
-  const double begun = cpu_seconds();
-  while (cpu_seconds() - begun < cpu_max) {
-    const Report report = run_apart(options);
+/// Failed seeds that are told before it ends: each is cut and told, which takes a while.
+constexpr std::uint64_t kFailuresMax = 5;
+
+/// Seed after seed, some beside each other, and what came of them.
+class Seeds {
+ public:
+  Seeds(RunOptions next, std::size_t jobs) : next_(std::move(next)), jobs_(jobs) {}
+
+  int run(double cpu_max) {
+    const double begun = cpu_seconds();
+    while (true) {
+      const bool more = cpu_seconds() - begun < cpu_max && failed_ < kFailuresMax;
+      while (more && children_.size() < jobs_) {
+        children_.push_back(start(next_));
+        ++next_.seed;
+      }
+      if (children_.empty()) break;
+      await_some();
+    }
+    tell((cpu_seconds() - begun) / 60);
+    return failed_ == 0 ? 0 : 1;
+  }
+
+ private:
+  void await_some() {
+    std::vector<pollfd> waits;
+    for (const Child& child : children_) waits.push_back({.fd = child.from, .events = POLLIN});
+    ::poll(waits.data(), waits.size(), -1);
+    for (std::size_t i = waits.size(); i-- > 0;) {
+      if (waits[i].revents == 0 || hears(children_[i])) continue;
+      take(children_[i].options, end(children_[i]));
+      children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
+  void take(const RunOptions& options, const Report& report) {
     if (!report.check.empty()) {
-      const int code = tell_failure(options, report);
-      fmt::print("{} passed, 1 failed, 0 skipped\n", seeds);
-      return code;
+      tell_failure(options, report);
+      ++failed_;
+      return;
     }
     // Now and then a seed is run twice: the same must happen.
-    if (seeds % 16 == 0) {
-      ++again;
+    if (seeds_ % 16 == 0) {
+      ++again_;
       if (run_apart(options).digest != report.digest) {
-        fmt::print("seed {} does not replay: two runs differ\n{} passed, 1 failed, 0 skipped\n",
-                   options.seed,
-                   seeds);
-        return 1;
+        fmt::print("seed {} does not replay: two runs differ\n", options.seed);
+        ++failed_;
       }
     }
-    ++seeds;
-    ++options.seed;
-    events += report.events;
-    seen += report.seen;
-    actions += report.actions;
-    virtual_s += report.virtual_s;
-    for (const auto& [name, count] : report.faults) faults[name] += count;
+    ++seeds_;
+    events_ += report.events;
+    seen_ += report.seen;
+    actions_ += report.actions;
+    virtual_s_ += report.virtual_s;
+    for (const auto& [name, count] : report.faults) faults_[name] += count;
   }
-  const double minutes = (cpu_seconds() - begun) / 60;
-  fmt::print(
-      "{} seeds, {} of them twice, {} events ({:.0f} a minute of processor time), {} changes of pods "
-      "looked at,\n{} things done by users, {:.1f} hours of virtual time, no violation\n",
-      seeds,
-      again,
-      events,
-      static_cast<double>(events) / minutes,
-      seen,
-      actions,
-      static_cast<double>(virtual_s) / 3600);
-  for (const auto& [name, count] : faults) fmt::print("  {:>10} {}\n", count, name);
-  fmt::print("{} passed, 0 failed, 0 skipped\n", seeds);
-  return 0;
-}
+
+  void tell(double minutes) const {
+    fmt::print(
+        "{} seeds, {} of them twice, {} events ({:.0f} a minute of processor time), {} changes of "
+        "pods looked at,\n{} things done by users, {:.1f} hours of virtual time, {} violations\n",
+        seeds_,
+        again_,
+        events_,
+        static_cast<double>(events_) / minutes,
+        seen_,
+        actions_,
+        static_cast<double>(virtual_s_) / 3600,
+        failed_);
+    for (const auto& [name, count] : faults_) fmt::print("  {:>10} {}\n", count, name);
+    fmt::print("{} passed, {} failed, 0 skipped\n", seeds_, failed_);
+  }
+
+  RunOptions next_;
+  std::size_t jobs_;
+  std::vector<Child> children_;
+  std::uint64_t seeds_ = 0, failed_ = 0, events_ = 0, seen_ = 0, actions_ = 0, again_ = 0;
+  std::int64_t virtual_s_ = 0;
+  std::map<std::string, std::uint64_t> faults_;
+};
 
 /// Lines of a seed, a number of steps and what was found by it; lines that begin with # say nothing.
 int run_found(const char* file) {
@@ -255,12 +314,14 @@ int main(int argc, char** argv) {
   const std::vector<std::string_view> words(argv + 1, argv + argc);
   RunOptions options;
   double cpu = 60;
+  std::size_t jobs = 1;
   bool replay = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto value = [&] { return i + 1 < words.size() ? words[++i].data() : "0"; };
     if (words[i] == "--break") return run_broken();
     if (words[i] == "--cpu") cpu = std::strtod(value(), nullptr);
     if (words[i] == "--hours") cpu = 3600 * std::strtod(value(), nullptr);
+    if (words[i] == "--jobs") jobs = std::max<std::size_t>(1, std::strtoull(value(), nullptr, 10));
     if (words[i] == "--found") return run_found(value());
     if (words[i] == "--steps") options.steps = std::atoi(value());
     if (words[i] == "--seed") options.seed = std::strtoull(value(), nullptr, 10);
@@ -269,7 +330,7 @@ int main(int argc, char** argv) {
       replay = true;
     }
   }
-  if (!replay) return run_seeds(options, cpu);
+  if (!replay) return Seeds(options, jobs).run(cpu);
   options.tell = true;
   seed_openssl(options.seed);
   const Outcome outcome = run(options);

@@ -78,6 +78,7 @@ class Checks {
   std::set<std::string> deleted_;                  // uids that are gone for good
   std::uint64_t highest_ = 0;                      // revision ever seen
   store::Revision minute_ago_ = 0;
+  Time written_at_{};  // when minute_ago_ was seen
 };
 
 /// "" while it goes on; else how it ended.

@@ -17,6 +17,7 @@ class SealedStore final : public store::Store {
       : inner_(std::move(inner)), keys_(std::make_shared<const Keys>(std::move(keys))) {}
 
   [[nodiscard]] std::string trouble() const override { return inner_->trouble(); }
+  [[nodiscard]] const Error* failure() const override { return inner_->failure(); }
   [[nodiscard]] Revision revision() const override { return inner_->revision(); }
   [[nodiscard]] Revision compacted() const override { return inner_->compacted(); }
   [[nodiscard]] Revision next_revision() const override { return inner_->next_revision(); }

@@ -77,6 +77,7 @@ Task<Result<Deleted>> Writer::remove(ResourcePtr resource,
   const std::string key = resource->key(ns, name);
   KeyLock lock = core_.image.try_lock(collection, key);
   if (!lock) lock = co_await core_.image.lock(collection, key);
+  if (const Error* failure = core_.store.failure()) co_return fail(*failure);
   const StoredPtr current = collection.find(key);
   if (!current) co_return fail(not_found(*resource, name));
   const auto agreed = check_preconditions(*resource, *current, request);

@@ -266,6 +266,7 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource,
     const std::string key = resource->key(ns, kube::name_of(object));
     KeyLock lock = core_.image.try_lock(collection, key);
     if (!lock) lock = co_await core_.image.lock(collection, key);
+    if (const Error* failure = core_.store.failure()) co_return fail(*failure);
     if (collection.find(key)) {
       if (!generated || attempt >= kNameAttempts)
         co_return fail(already_exists(*resource, kube::name_of(object)));
@@ -401,6 +402,7 @@ Task<Result<StoredPtr>> Writer::update(
   const std::string key = resource->key(ns, name);
   KeyLock lock = core_.image.try_lock(collection, key);
   if (!lock) lock = co_await core_.image.lock(collection, key);
+  if (const Error* failure = core_.store.failure()) co_return fail(*failure);
   const StoredPtr current = collection.find(key);
   if (!current) co_return fail(not_found(*resource, name));
   if (!options.uid.empty() && options.uid != kube::uid_of(current->object)) {
