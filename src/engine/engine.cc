@@ -5,7 +5,9 @@
 
 #include "engine/cells/policy.h"
 #include "engine/model/digest.h"
+#include "engine/muster/gang.h"
 #include "engine/policy.h"
+#include "engine/state/fit.h"
 #include "engine/state/gang_view.h"
 #include "engine/state/state.h"
 
@@ -51,6 +53,24 @@ Plan Engine::decide(Time now) {
 
 std::optional<WaitView> Engine::why(std::string_view key) const {
   return impl_->policy->why(impl_->state.find_gang(key));
+}
+
+std::vector<std::string> Engine::nodes_refused(std::string_view key, std::string_view cause) const {
+  std::vector<std::string> found;
+  const State& state = impl_->state;
+  const GangId id = state.find_gang(key);
+  if (!id.valid() || !state.gang(id).live) return found;
+  // The member that a refusal counts nodes for.
+  const std::vector<PodId> tasks = tasks_of(state, id);
+  if (tasks.empty()) return found;
+  const PodId pod = tasks.front();
+  for (std::uint32_t n = 0; n < state.node_count(); ++n) {
+    if (!state.node(NodeId(n)).live) continue;
+    const Misfit misfit = fit(state, pod, NodeId(n));
+    if (!misfit.ok() && misfit_text(state, state.pod(pod).cls, NodeId(n), misfit) == cause)
+      found.push_back(state.node(NodeId(n)).spec.name);
+  }
+  return found;
 }
 
 std::vector<WaitView> Engine::waiting(std::string_view queue, std::size_t limit) const {

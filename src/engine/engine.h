@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -47,6 +48,9 @@ class Engine {
   // Queries, for explanations. None of them changes a later plan.
   /// Why does this group (or pod without one) wait? Absent when it does not wait.
   [[nodiscard]] std::optional<WaitView> why(std::string_view key) const;
+  /// The nodes that a cause of that refusal means, in the order in which they came.
+  [[nodiscard]] std::vector<std::string> nodes_refused(std::string_view key,
+                                                       std::string_view cause) const;
   /// Everything that waits in a queue, next first, at most `limit`.
   [[nodiscard]] std::vector<WaitView> waiting(std::string_view queue, std::size_t limit) const;
   [[nodiscard]] std::optional<QueueView> queue(std::string_view name) const;

@@ -80,6 +80,27 @@ TEST_P(Views, ListWhatWaitsInAQueueWithItsReason) {
   EXPECT_TRUE(e.why("d/late"));
 }
 
+TEST_P(Views, NameTheNodesThatACauseMeans) {
+  Engine e = full(config());
+  Node small = node("b", 2);
+  e.apply(NodeUpsert{small});
+  Node off = node("c", 8);
+  off.unschedulable = true;
+  e.apply(NodeUpsert{off});
+  (void)e.decide(kNow + std::chrono::seconds(2));
+  const auto why = e.why("d/late");
+  ASSERT_TRUE(why);
+  for (const NodeCount& cause : why->refusal.by_cause) {
+    const auto named = e.nodes_refused("d/late", cause.cause);
+    EXPECT_EQ(named.size(), static_cast<std::size_t>(cause.nodes)) << cause.cause;
+  }
+  const std::vector<std::string> full{"a", "b"};
+  EXPECT_EQ(e.nodes_refused("d/late", "Insufficient nvidia.com/gpu"), full);
+  EXPECT_EQ(e.nodes_refused("d/late", "node(s) were unschedulable"), std::vector<std::string>{"c"});
+  EXPECT_TRUE(e.nodes_refused("d/late", "no such cause").empty());
+  EXPECT_TRUE(e.nodes_refused("d/nobody", "Insufficient nvidia.com/gpu").empty());
+}
+
 TEST_P(Views, ASuspendedGangAndAStrangersPodWaitForNobody) {
   Engine e(config());
   e.apply(QueueUpsert{Queue{.name = "default"}});
