@@ -158,8 +158,11 @@ void Answers::draft_with(std::function<const controllers::Controllers*()> contro
 void Answers::listen_to(scheduler::Options& options) {
   answers::Follower& follower = live_->follower();
   options.on_event = [&follower](const engine::Event& event) { follower.heard(event); };
-  options.on_decision = [&follower](Time now, const engine::Plan& plan) {
+  options.on_decision = [this, &follower](Time now, const engine::Plan& plan) {
     follower.decided(now, plan);
+    if (!plan.reservations_changed) return;
+    reservations_ = plan.reservations;
+    ++reservations_said_;
   };
   options.on_cells = [&follower](const engine::cells::Config& config, Time now) {
     follower.took_cells(config, now);

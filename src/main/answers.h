@@ -51,6 +51,12 @@ class Answers {
   /// What forecasts cost, and how old they are.
   void add_metrics(prometheus::Page& page);
   [[nodiscard]] answers::Service& service() { return *service_; }
+  [[nodiscard]] answers::Live& live() { return *live_; }
+  /// What the engine holds for whom, as it said last, and how often it has said so.
+  [[nodiscard]] const std::vector<engine::Reservation>& reservations() const {
+    return reservations_;
+  }
+  [[nodiscard]] std::uint64_t reservations_said() const { return reservations_said_; }
 
  private:
   void learn_from_starts();
@@ -64,6 +70,8 @@ class Answers {
   std::unique_ptr<answers::Live> live_;
   std::unique_ptr<answers::Service> service_;
   std::unique_ptr<Drafts> drafts_;
+  std::vector<engine::Reservation> reservations_;
+  std::uint64_t reservations_said_ = 0;
   Env& env_;
   client::Client& client_;
   client::Informers& informers_;

@@ -415,6 +415,9 @@ Result<void> Cluster::start_portal(const apiserver::Identity& identity) {
       options.certificate_names.push_back(address);
   }
   ask_scheduler(options, [this] { return scheduler_ ? scheduler_->scheduler() : nullptr; });
+  if (has("scheduler") && answers_) ask_answers(options, *answers_);
+  options.simulator = "/proc/self/exe";
+  options.simulations_folder = options_.data + "/portal-simulations";
   portal_people_ = std::make_unique<PortalPeople>(loop_, [this] { return pai_for_portal(); });
   if (options_.pai_layout) portal_people_->warn_of(kKnownPassword);
   portal_people_->fill(options);

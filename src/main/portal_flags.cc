@@ -29,6 +29,12 @@ portal::QueueFacts facts_of(const engine::QueueView& view) {
   return facts;
 }
 
+/// "volcano:ns/name" is ns/name to everybody else.
+std::string plain_key(const std::string& key) {
+  const auto colon = key.find(':');
+  return colon == std::string::npos ? key : key.substr(colon + 1);
+}
+
 portal::WaitFacts facts_of(const engine::WaitView& view) {
   const engine::Refusal& refusal = view.refusal;
   portal::WaitFacts facts;
@@ -44,13 +50,24 @@ portal::WaitFacts facts_of(const engine::WaitView& view) {
   for (const engine::Shortage& shortage : refusal.shortages)
     facts.shortages.push_back(
         {shortage.resource, shortage.wanted, shortage.available, shortage.limit});
-  // "volcano:ns/name" is ns/name to everybody else.
-  for (const std::string& key : refusal.ahead)
-    facts.ahead.push_back(key.substr(key.find(':') == std::string::npos ? 0 : key.find(':') + 1));
+  for (const std::string& key : refusal.ahead) facts.ahead.push_back(plain_key(key));
   facts.ahead_count = refusal.ahead_count;
   if (refusal.expected_start) facts.start_ms = refusal.expected_start->us / 1000;
   if (refusal.until) facts.until_ms = refusal.until->us / 1000;
   return facts;
+}
+
+/// What the engine may call a group or pod "ns/name".
+std::vector<std::string> engine_keys(const std::string& key) {
+  using scheduler::GroupKind;
+  const auto slash = key.find('/');
+  const std::string ns = key.substr(0, slash), name = key.substr(slash + 1);
+  std::vector<std::string> keys;
+  for (const GroupKind kind :
+       {GroupKind::kVolcano, GroupKind::kNative, GroupKind::kPlugins, GroupKind::kT9k})
+    keys.push_back(scheduler::group_key(kind, ns, name));
+  keys.push_back(key);
+  return keys;
 }
 
 }  // namespace
@@ -96,17 +113,20 @@ void ask_scheduler(portal::Options& options, std::function<const scheduler::Sche
   options.why = [find](const std::string& key) -> std::optional<portal::WaitFacts> {
     const scheduler::Scheduler* running = find();
     if (running == nullptr) return std::nullopt;
-    using scheduler::GroupKind;
-    const auto slash = key.find('/');
-    const std::string ns = key.substr(0, slash), name = key.substr(slash + 1);
-    for (const GroupKind kind :
-         {GroupKind::kVolcano, GroupKind::kNative, GroupKind::kPlugins, GroupKind::kT9k}) {
-      if (const auto view = running->engine().why(scheduler::group_key(kind, ns, name)); view)
-        return facts_of(*view);
+    for (const std::string& one : engine_keys(key)) {
+      if (const auto view = running->engine().why(one); view) return facts_of(*view);
     }
-    const auto view = running->engine().why(key);
-    if (!view) return std::nullopt;
-    return facts_of(*view);
+    return std::nullopt;
+  };
+  options.nodes_of_cause = [find](const std::string& key, const std::string& cause) {
+    const scheduler::Scheduler* running = find();
+    std::vector<std::string> nodes;
+    if (running == nullptr) return nodes;
+    for (const std::string& one : engine_keys(key)) {
+      nodes = running->engine().nodes_refused(one, cause);
+      if (!nodes.empty()) break;
+    }
+    return nodes;
   };
   options.queues = [find] {
     std::vector<portal::QueueFacts> queues;
@@ -114,6 +134,17 @@ void ask_scheduler(portal::Options& options, std::function<const scheduler::Sche
     if (scheduler == nullptr) return queues;
     for (const engine::QueueView& view : scheduler->queues()) queues.push_back(facts_of(view));
     return queues;
+  };
+}
+
+void ask_answers(portal::Options& options, Answers& answers) {
+  options.outlook = [&answers] { return answers.live().outlook(); };
+  options.reservations = [&answers] {
+    portal::ReservationBook book;
+    book.version = answers.reservations_said();
+    for (const engine::Reservation& one : answers.reservations())
+      book.all.push_back({plain_key(one.holder), one.start.us / 1000, one.nodes, one.members});
+    return book;
   };
 }
 

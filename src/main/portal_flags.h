@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "command/command.h"
+#include "main/answers.h"
 #include "portal/options.h"
 #include "scheduler/scheduler.h"
 
@@ -18,5 +19,7 @@ Result<std::optional<portal::Listening>> portal_listening(const command::Values&
 
 /// Fills in what the scheduler knows. `find` gives it while it runs, else null.
 void ask_scheduler(portal::Options& options, std::function<const scheduler::Scheduler*()> find);
+/// Fills in what is foretold and held. `answers` outlives the portal.
+void ask_answers(portal::Options& options, Answers& answers);
 
 }  // namespace muster

@@ -194,6 +194,7 @@ class Operator {
       if (!token.empty()) request.headers.set("Authorization", "Bearer " + token);
     };
     ask_scheduler(options, [this] { return scheduler_ ? scheduler_->scheduler() : nullptr; });
+    if (!without("scheduler")) ask_answers(options, *answers_);
     portal_ = std::make_unique<portal::Portal>(loop_, *client_, *informers_, std::move(options));
     const auto started = portal_->start();
     if (started) fmt::print("portal: {}\n", portal_->address());

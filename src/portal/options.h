@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "answers/live/live.h"
 #include "base/result.h"
 #include "base/task.h"
 #include "json/json.h"
@@ -61,6 +62,18 @@ struct WaitFacts {
   std::int64_t start_ms = 0, until_ms = 0;
 };
 
+/// Room on nodes and a time that the scheduler has promised to a gang or pod "ns/name".
+struct ReservationFacts {
+  std::string holder;
+  std::int64_t start_ms = 0;  // 0: not known
+  std::vector<std::string> nodes;
+  std::vector<std::int32_t> members;  // how many tasks each of the nodes is to take
+};
+struct ReservationBook {
+  std::uint64_t version = 0;  // another one: something has moved
+  std::vector<ReservationFacts> all;
+};
+
 /// Of this build.
 std::string program_version();
 
@@ -72,6 +85,12 @@ struct Options {
   /// Adds the portal's credential to a request for the API; empty: the transport has it.
   std::function<void(net::Request&)> sign;
   std::function<std::optional<WaitFacts>(const std::string& key)> why;
+  /// The nodes that a cause of such a wait means.
+  std::function<std::vector<std::string>(const std::string& key, const std::string& cause)>
+      nodes_of_cause;
+  std::function<ReservationBook()> reservations;
+  /// When what waits starts, as it was foretold last; made anew when that is too old.
+  std::function<Task<Result<answers::OutlookPtr>>()> outlook;
   std::function<std::vector<QueueFacts>()> queues;
   /// Virtual clusters as they were counted last; null: there are no cells, or not yet.
   std::function<std::shared_ptr<const pai::Use>()> cells;
@@ -81,6 +100,9 @@ struct Options {
   std::string trail_file;
   /// Where samples of use are kept; empty: in memory alone.
   std::string samples_file;
+  /// This program, which simulates in a process of its own, and where traces and results are kept.
+  /// Empty: nothing is simulated.
+  std::string simulator, simulations_folder;
   /// The first visitor has come.
   std::function<void()> visited;
   /// Somebody with a password; Unauthorized, or TooManyRequests with a time.

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "base/strings.h"
@@ -79,7 +80,9 @@ struct Portal::Impl {
         informers(i),
         trail(l, options.trail_file),
         samples(l, sampled(), options.samples_file),
-        world{l, kube, rights, jobs, nodes, events, tally, i, trail, options},
+        simulations(l, options.simulator, options.simulations_folder),
+        forecasts(l, options.outlook),
+        world{l, kube, rights, jobs, nodes, events, tally, i, trail, forecasts, options},
         hub(
             l,
             [this](User user, std::string topic, json::Value query) {
@@ -98,7 +101,8 @@ struct Portal::Impl {
       hub.end_session(id);
       streams.end_session(id);
     };
-    jobs.on_change = nodes.on_change = events.on_change = [this] { hub.poke(); };
+    jobs.on_change = nodes.on_change = events.on_change =
+        forecasts.on_change = [this] { hub.poke(); };
   }
 
   net::Loop& loop;
@@ -115,6 +119,8 @@ struct Portal::Impl {
   Trail trail;
   CheckLimit checks;
   Samples samples;
+  Simulations simulations;
+  Forecasts forecasts;
   World world;
   Hub hub;
   Streams streams;
@@ -122,7 +128,7 @@ struct Portal::Impl {
   Site site;
   pai::Throttle throttle;  // of those who sign in with a token
   std::unique_ptr<net::Server> server;
-  bool begun = false;
+  bool begun = false, following = false;
   struct KnownToken {
     User user;
     Duration at{};
@@ -139,16 +145,27 @@ struct Portal::Impl {
     };
   }
 
-  /// The first visitor: from now on the cluster is followed.
-  void begin() {
-    if (begun) return;
-    begun = true;
+  /// From now on the cluster is followed.
+  void follow() {
+    if (std::exchange(following, true)) return;
     informers.get(client::resources::kNamespaces).start();
     informers.get(client::resources::kQueues).start();
     nodes.begin();
     jobs.begin();
     events.begin();
+  }
+  /// The first visitor.
+  void begin() {
+    if (std::exchange(begun, true)) return;
+    follow();
     if (options.visited) options.visited();
+  }
+  /// Whoever was signed in before a restart comes back at once, and does not want to wait until a
+  /// hundred thousand jobs have been read.
+  Task<void> expect_visitors() {
+    const Gate::Pass pass(gate);
+    co_await sessions.load();
+    if (!sessions.empty() && !gate.closed()) follow();
   }
 
   Result<void> listen();
@@ -183,13 +200,16 @@ Result<void> Portal::start() {
   impl_->name_hosts();
   const auto listening = impl_->listen();
   if (listening) impl_->samples.start();
+  if (listening) impl_->loop.spawn(impl_->expect_visitors());
   return listening;
 }
 
 Task<void> Portal::stop() {
   impl_->jobs.stop();
   impl_->samples.stop();
+  impl_->simulations.stop();
   co_await impl_->hub.stop();
+  co_await impl_->forecasts.stop();
   if (impl_->server) co_await impl_->server->stop();
   impl_->gate.close();
   const bool empty = co_await impl_->gate.wait_empty(std::chrono::seconds(5));
@@ -424,7 +444,7 @@ Task<void> Portal::Impl::route(net::Request request,
                std::move(parts),
                std::move(*visitor),
                tab ? writer : ending};
-  co_await serve_api({world, sessions, hub, site, samples, checks}, std::move(call));
+  co_await serve_api({world, sessions, hub, site, samples, checks, simulations}, std::move(call));
   if (people) changing.erase(user);
 }
 
@@ -525,6 +545,11 @@ Task<json::Value> Portal::Impl::session_value(std::optional<User> user) {
   for (const char* one : {"exec", "log", "views", "check"}) features.push_back(json::Value(one));
   const bool decides = co_await decides_beforehand(kube.own());
   if (decides) features.push_back(json::Value("decide"));
+  if (decides && forecasts.offered()) {
+    features.push_back(json::Value("forecast"));
+    features.push_back(json::Value("whatif"));
+  }
+  if (simulations.offered()) features.push_back(json::Value("sims"));
   if (options.rest) features.push_back(json::Value("rest"));
   if (options.sign_in) features.push_back(json::Value("password"));
   if (options.rest_call && user && user->openpai) features.push_back(json::Value("tokens"));

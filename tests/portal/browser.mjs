@@ -223,13 +223,43 @@ const parts = {
     }
     await admin.evaluate(() => localStorage.setItem('theme', 'light'));
   },
+  async tabs() {
+    const tabs = [];
+    for (let i = 0; i < 7; i++) { const tab = await admin.context().newPage(); await tab.goto(`${address}/jobs`); tabs.push(tab); }
+    for (const tab of tabs) await eventually(() => tab.getByText('Live', { exact: true }).isVisible());
+    const eighth = await admin.context().newPage();
+    await eighth.goto(`${address}/jobs`);
+    check('59 with seven tabs open an eighth still loads', !!(await eventually(() => eighth.getByText('Live', { exact: true }).isVisible(), 8000)), await eighth.locator('body').innerText());
+    for (const tab of [...tabs, eighth]) await tab.close();
+  },
+  /** A proxy that lets no WebSocket through. */
+  async polling() {
+    const behind = await tabOf(admin);
+    await behind.context().routeWebSocket(/./, (socket) => socket.close());
+    await behind.goto(`${address}/jobs?q=polled`);
+    check('59 without a socket the page says that it polls', !!(await eventually(() => behind.getByText('Polling', { exact: true }).isVisible(), 20_000)), await behind.locator('header').innerText());
+    const id = await submit(admin, job('polled', 1, 'sleep 600'));
+    check('59 and shows what is new', !!(await eventually(() => behind.locator(`tr[data-id="${id}"]`).isVisible(), 12_000)), await behind.locator('main').innerText());
+    await api(admin, 'POST', '/jobs:act', { action: 'stop', ids: [id] });
+    await behind.context().close();
+  },
   async crash() {
-    await admin.goto(`${address}/jobs`);
+    for (const n of [1, 2]) await submit(admin, job(`outlives-${n}`, 1, 'sleep 600'));
+    await admin.goto(`${address}/jobs?sort=name`);
     await eventually(() => admin.getByText('Live', { exact: true }).isVisible());
+    await admin.locator('tr[data-id$="outlives-2"]').waitFor();
+    const rows = () => admin.evaluate(() => [...document.querySelectorAll('tbody tr[data-id]')].map((r) => r.dataset.id).join());
+    const before = await eventually(rows);
+    await admin.evaluate(() => { globalThis.notReloaded = true; });
     await ask('@kill');
     check('59 the page says that the server is away', !!(await eventually(() => admin.getByText('Server not reachable.').isVisible(), 8000)));
     await ask('@start');
     check('59 and comes back by itself within 5 s', !!(await eventually(() => admin.getByText('Live', { exact: true }).isVisible(), 5500)), await admin.locator('header').innerText());
+    check('59 nothing is missing, and the page was not loaded anew', !!(await eventually(async () => (await rows()) === before && (await admin.evaluate(() => globalThis.notReloaded)), 5000)), `${before} and ${await rows()}`);
+    const truth = (await api(admin, 'GET', '/jobs?sort=name&limit=500')).body.rows.map((r) => r.id).join();
+    check('59 it shows what the server has', truth === (await rows()), `${truth} and ${await rows()}`);
+    await ask('@other');
+    check('59 another build of the pages: the page offers to reload', !!(await eventually(() => admin.getByText('The server runs a new version.').isVisible(), 15_000)), await admin.locator('body').innerText());
   },
 };
 await play(parts, ['sign_in']);

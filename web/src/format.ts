@@ -7,6 +7,8 @@ export const dash = (n: number | null | undefined): string => (n ? number.format
 export const percent = (part: number, whole: number): string => (whole > 0 ? `${Math.round((100 * part) / whole)} %` : '–');
 export const gpus = (n: number): string => (n === 0 ? t('CPU only') : n === 1 ? t('1 GPU') : t('{n} GPUs', { n: num(n) }));
 
+export const jobs = (n: number): string => (n === 1 ? t('1 job') : t('{n} jobs', { n: num(n) }));
+
 export const tasks = (n: number): string => (n === 1 ? t('1 task') : t('{n} tasks', { n: num(n) }));
 
 /** `prod (100)`. Numbers that only order, as hashes of names do, say nothing to people. */

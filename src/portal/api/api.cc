@@ -111,6 +111,10 @@ Task<void> serve_api(ApiWorld api, ApiCall call) {
     co_await serve_audit(api, std::move(call));
   } else if (word == "usage" && method == "GET" && api.world.options.queues) {
     co_await serve_usage(api, std::move(call));
+  } else if (word == "whatif" && api.world.forecasts.offered()) {
+    co_await serve_whatif(api, std::move(call));
+  } else if (word == "sims" && api.simulations.offered()) {
+    co_await serve_sims(api, std::move(call));
   } else if (word == "pai" && api.world.options.rest_as) {
     call.request.target =
         "/api/v2" + call.request.target.substr(std::string_view("/api/portal/v1/pai").size());

@@ -8,6 +8,7 @@
 #include "kube/meta.h"
 #include "net/http/http.h"
 #include "portal/api/check.h"
+#include "portal/api/simulations.h"
 #include "portal/cluster/samples.h"
 #include "portal/http/site.h"
 #include "portal/live/hub.h"
@@ -36,6 +37,7 @@ struct ApiWorld {
   const Site& site;
   const Samples& samples;
   CheckLimit& checks;
+  Simulations& simulations;
 };
 
 /// Answers every call of somebody who is signed in.
@@ -56,6 +58,8 @@ Task<void> serve_lookup(ApiWorld api, ApiCall call);    // search, suggest, serv
 Task<void> serve_tokens(ApiWorld api, ApiCall call);    // tokens
 Task<void> serve_audit(ApiWorld api, ApiCall call);     // audit
 Task<void> serve_usage(ApiWorld api, ApiCall call);     // usage
+Task<void> serve_whatif(ApiWorld api, ApiCall call);    // whatif
+Task<void> serve_sims(ApiWorld api, ApiCall call);      // sims
 Task<void> serve_log(ApiWorld api, ApiCall call);       // log, WebSocket
 Task<void> serve_exec(ApiWorld api, ApiCall call);      // exec, WebSocket
 

@@ -13,6 +13,7 @@
 #include "portal/api/mask.h"
 #include "portal/api/timeline.h"
 #include "portal/jobs/rows.h"
+#include "portal/topics/waiting.h"
 
 namespace muster::portal {
 namespace {
@@ -90,6 +91,66 @@ Task<void> give_attempt(ApiWorld& api,
   co_await answer(call.writer, json_answer(200, std::move(out)));
 }
 
+/// Which nodes a cause of the wait means, a page of them.
+Task<void> give_nodes(ApiWorld& api, ApiCall& call, const JobIndex::Entry& entry) {
+  const World& world = api.world;
+  const std::string cause(call.target.get("cause"));
+  const std::size_t offset = static_cast<std::size_t>(
+      std::max<std::int64_t>(0, parse_int(call.target.get("offset")).value_or(0)));
+  const std::int64_t limit = parse_int(call.target.get("limit")).value_or(100);
+  if (cause.empty() || limit < 1 || limit > 500) {
+    co_await answer(
+        call.writer,
+        error_answer(
+            400, "BadRequest", "wanted cause=TEXT, one of the wait's, and limit 1 to 500"));
+    co_return;
+  }
+  std::vector<std::string> names;
+  for (const std::string& key : gang_keys(entry)) {
+    if (!world.options.nodes_of_cause) break;
+    names = world.options.nodes_of_cause(key, cause);
+    if (!names.empty()) break;
+  }
+  json::Array rows;
+  for (std::size_t i = offset; i < names.size() && rows.size() < static_cast<std::size_t>(limit);
+       ++i) {
+    const NodeFacts* node = world.nodes.find(names[i]);
+    std::string text;
+    if (node != nullptr) {
+      std::int64_t held = 0;
+      for (const auto& [pod, on] : world.jobs.on_node(names[i])) held += on.task->gpus;
+      text = fmt::format("{}, {} of {} GPUs free",
+                         node_state_name(node->state),
+                         std::max<std::int64_t>(0, node->gpus - held),
+                         node->gpus);
+    }
+    rows.push_back({{"node", names[i]}, {"text", text}});
+  }
+  co_await answer_json(call.writer, {{"total", names.size()}, {"rows", std::move(rows)}});
+}
+
+/// What would start it now, tried on a copy in this user's name.
+Task<void> give_alternatives(ApiWorld& api, ApiCall& call, const JobIndex::Entry& entry) {
+  const std::string target = fmt::format("/apis/{}/v1/namespaces/{}/jobs/{}.{}/explain",
+                                         kube::groups::kAnswers,
+                                         percent_encode(entry.facts.ns),
+                                         kind_name(entry.facts.kind),
+                                         entry.object ? percent_encode(kube::name_of(*entry.object))
+                                                      : percent_encode(entry.facts.name));
+  const auto told = co_await api.world.kube.call_as(call.visitor.user, "GET", target, nullptr);
+  json::Array list;
+  for (const json::Value& one : told ? json::array_at(*told, "alternatives") : json::Array{}) {
+    const std::string flag = json::text_at(one, "flag"), text = json::text_at(one, "text");
+    const Millis start = millis_at(json::at(one, "start"));
+    list.push_back({{"change", text.empty() ? flag : text},
+                    {"text", text.empty() ? "" : flag},
+                    {"verdict", json::text_at(one, "verdict")},
+                    {"start", start == 0 ? json::Value(nullptr) : json::Value(start)},
+                    {"yaml", nullptr}});
+  }
+  co_await answer_json(call.writer, std::move(list));
+}
+
 /// The whole log of one task, to be kept as a file.
 Task<void> give_log(ApiWorld& api, ApiCall& call, const JobIndex::Entry& entry) {
   const std::string_view wanted = call.target.get("task");
@@ -150,19 +211,19 @@ Task<void> serve_job(ApiWorld api, ApiCall call) {
     co_await give_attempt(api, call, entry, path.more[0]);
   } else if (path.rest == "log") {
     co_await give_log(api, call, entry);
-  } else if (path.rest == "wait") {
-    co_await answer(
-        call.writer,
-        error_answer(
-            501, "NotImplemented", "this server does not say yet which nodes a cause means"));
+  } else if (path.rest == "wait" && path.more == std::vector<std::string>{"nodes"}) {
+    co_await give_nodes(api, call, entry);
+  } else if (path.rest == "wait" && path.more == std::vector<std::string>{"alternatives"}) {
+    co_await give_alternatives(api, call, entry);
   } else {
     co_await answer(
         call.writer,
         error_answer(
             404,
             "NotFound",
-            fmt::format("a job has no \"{}\"; it has config, timeline, attempts/N and wait/nodes",
-                        path.rest.substr(0, 50))));
+            fmt::format(
+                "a job has no \"{}\"; it has config, timeline, attempts/N, log, wait/nodes and wait/alternatives",
+                path.rest.substr(0, 50))));
   }
 }
 

@@ -244,6 +244,9 @@ void JobIndex::drop_task(const std::string& pod_key) {
   if (const auto node = nodes_.find(task->second.node); node != nodes_.end())
     node->second.erase(pod_key);
   by_uid_.erase(task->second.uid);
+  // A pod that is a job of its own: with the pod the job is gone.
+  if (job->second->object && kube::uid_of(*job->second->object) == task->second.uid)
+    job->second->object = nullptr;
   job->second->tasks.erase(task);
   mark(key);
 }
@@ -342,6 +345,10 @@ const JobIndex::Entry* JobIndex::by(const std::unordered_map<std::string, std::s
 }
 
 const JobIndex::Entry* JobIndex::find(const std::string& id) const { return by(by_id_, id); }
+const JobIndex::Entry* JobIndex::of_key(const std::string& key) const {
+  const auto found = entries_.find(key);
+  return found == entries_.end() || !found->second->shown ? nullptr : found->second.get();
+}
 const JobIndex::Entry* JobIndex::of_pod(const std::string& pod_key) const {
   return by(job_of_pod_, pod_key);
 }

@@ -54,6 +54,8 @@ class JobIndex {
   [[nodiscard]] const Entry* at(Slot slot) const;
   /// The job of a pod "ns/name", or of another object that belongs to one; null: none.
   [[nodiscard]] const Entry* of_pod(const std::string& pod_key) const;
+  /// By "ns/kind/name" of its object; null: none.
+  [[nodiscard]] const Entry* of_key(const std::string& key) const;
   /// The job of a PodGroup "ns/name"; null: none.
   [[nodiscard]] const Entry* of_group(const std::string& group_key) const;
   [[nodiscard]] const Entry* of_uid(const std::string& uid) const;

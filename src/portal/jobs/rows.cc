@@ -148,6 +148,8 @@ RowParts make_row(const JobFacts& facts,
   keys.user = words.number(facts.user);
   std::string queue = facts.queue, prio_class = facts.prio_class;
   if (queue.empty() && group != nullptr) queue = json::text_at(*group, "spec", "queue");
+  // Whoever names neither queue nor virtual cluster waits in the queue that always is.
+  if (queue.empty() && facts.vc.empty()) queue = "default";
   if (prio_class.empty() && !tasks.empty()) prio_class = tasks.begin()->second.prio_class;
   keys.vc = words.number(facts.vc);
   keys.queue = words.number(queue);
@@ -203,7 +205,7 @@ void add_exit(
 
 }  // namespace
 
-void append_row(std::string& out, const Table& table, Slot slot) {
+void append_row(std::string& out, const Table& table, Slot slot, const Told& told) {
   const Keys& keys = table.keys(slot);
   const Texts& texts = table.texts(slot);
   const Words& words = table.words();
@@ -243,8 +245,17 @@ void append_row(std::string& out, const Table& table, Slot slot) {
   }
   add_text(out, R"({"reason":)", texts.wait.reason);
   add_text(out, R"(,"text":)", texts.wait.text);
-  out +=
-      R"(,"place":null,"ahead":0,"start":null,"startLow":null,"startHigh":null,"basis":"none"}})";
+  out += R"(,"place":)";
+  out += told.place > 0 ? std::to_string(told.place) : "null";
+  add_number(out, R"(,"ahead":)", std::max(0, told.place - 1));
+  out += R"(,"start":)";
+  append_millis(out, told.start);
+  out += R"(,"startLow":)";
+  append_millis(out, told.low);
+  out += R"(,"startHigh":)";
+  append_millis(out, told.high);
+  add_text(out, R"(,"basis":)", answers::basis_name(told.basis));
+  out += "}}";
 }
 
 std::string task_id(const TaskFacts& task) {

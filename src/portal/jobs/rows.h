@@ -6,6 +6,7 @@
 
 #include "answers/jobs/facts.h"
 #include "json/json.h"
+#include "portal/cluster/forecasts.h"
 #include "portal/jobs/table.h"
 
 namespace muster::portal {
@@ -22,7 +23,7 @@ RowParts make_row(const JobFacts& facts,
                   Words& words);
 
 /// Appends the JSON text of web/src/shapes/job.ts, JobRow.
-void append_row(std::string& out, const Table& table, Slot slot);
+void append_row(std::string& out, const Table& table, Slot slot, const Told& told);
 /// Appends a TaskRow.
 void append_task(std::string& out, const TaskFacts& task);
 /// "role-index", or the pod's name where there is no role.

@@ -44,6 +44,7 @@ class Sessions {
   Task<void> end(std::string id);
   /// All of a user's but one.
   Task<void> end_user(std::string user, std::string but_id);
+  [[nodiscard]] bool empty() const { return by_hash_.empty(); }
   [[nodiscard]] std::vector<const Session*> of_user(const std::string& user) const;
   /// Rights that were looked up anew just now.
   void set_user(const std::string& id, User user);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "answers/visitor.h"
 #include "base/strings.h"
 #include "json/text.h"
 #include "kube/kinds/pod.h"
@@ -10,13 +11,15 @@
 #include "portal/jobs/rows.h"
 #include "portal/topics/advice.h"
 #include "portal/topics/topics.h"
+#include "portal/topics/waiting.h"
 
 namespace muster::portal {
 namespace {
 
-std::string row_text(const World& world, Slot slot) {
+std::string row_text(const World& world, const JobIndex::Entry& entry) {
   std::string out;
-  append_row(out, world.jobs.table(), slot);
+  const answers::Forecast* forecast = forecast_of(world, entry);
+  append_row(out, world.jobs.table(), entry.slot, forecast ? told_of(*forecast) : Told{});
   return out;
 }
 
@@ -27,16 +30,7 @@ json::Value millis_value(Millis time) {
 /// The scheduler's word for whom a gang or pod waits; its group's name first.
 std::optional<WaitFacts> ask_why(const World& world, const JobIndex::Entry& entry) {
   if (!world.options.why) return std::nullopt;
-  const std::string ns = entry.facts.ns + "/";
-  std::vector<std::string> keys;
-  if (entry.group) keys.push_back(ns + std::string(kube::name_of(*entry.group)));
-  for (const auto& [name, task] : entry.tasks) {
-    if (task.state != TaskState::kWaiting) continue;
-    if (!task.group.empty()) keys.push_back(ns + task.group);
-    keys.push_back(ns + name);
-    break;
-  }
-  for (const std::string& key : keys) {
+  for (const std::string& key : gang_keys(entry)) {
     if (auto found = world.options.why(key); found) return found;
   }
   return std::nullopt;
@@ -51,16 +45,14 @@ std::string_view cause_kind(std::string_view cause) {
   return "other";
 }
 
+json::Value expected_start(const World& world, const JobIndex::Entry& entry) {
+  const answers::Forecast* forecast = forecast_of(world, entry);
+  return forecast == nullptr ? json::Value(nullptr) : millis_value(told_of(*forecast).start);
+}
+
 json::Value ahead_of(const World& world, const Visible& visible, const std::string& key) {
-  const JobIndex::Entry* entry = nullptr;
-  const auto slash = key.find('/');
-  if (slash != std::string::npos) {
-    entry =
-        world.jobs.find(job_id(key.substr(0, slash), JobKind::kPodGroup, key.substr(slash + 1)));
-    if (entry == nullptr) entry = world.jobs.of_group(key);
-    if (entry == nullptr) entry = world.jobs.of_pod(key);
-  }
-  if (entry == nullptr || !sees(visible, *entry) || !entry->shown)
+  const JobIndex::Entry* entry = job_of_gang(world, visible, key);
+  if (entry == nullptr)
     return {{"id", nullptr},
             {"name", ""},
             {"user", ""},
@@ -74,7 +66,61 @@ json::Value ahead_of(const World& world, const Visible& visible, const std::stri
           {"user", entry->facts.user},
           {"prio", {{"class", words.text(keys.prio_class)}, {"number", keys.prio}}},
           {"gpus", keys.gpus},
-          {"start", nullptr}};
+          {"start", expected_start(world, *entry)}};
+}
+
+/// "another team's job" where this user may not know it.
+json::Array waits_for(const World& world, const Visible& visible, const answers::Forecast& told) {
+  json::Array list;
+  for (const answers::WaitsFor& one : told.waits_for) {
+    const auto colon = one.job.find(':');
+    const JobIndex::Entry* entry = job_of_gang(
+        world, visible, colon == std::string::npos ? one.job : one.job.substr(colon + 1));
+    const bool ends = one.basis != answers::Basis::kNone;
+    const auto time = [&](const std::optional<Time>& at) {
+      return ends && at ? json::Value(at->us / 1000) : json::Value(nullptr);
+    };
+    list.push_back(
+        {{"id", entry == nullptr ? json::Value(nullptr) : json::Value(entry->facts.id)},
+         {"name", entry == nullptr ? std::string(answers::kAnothersJob) : entry->facts.name},
+         {"user", entry == nullptr ? "" : entry->facts.user},
+         {"gpus", static_cast<double>(one.gpu_milli) / 1000},
+         {"basis", answers::basis_name(one.basis)},
+         {"runs", one.runs},
+         {"endLow", time(one.end.p10)},
+         {"end", time(one.end.p50)},
+         {"endHigh", time(one.end.p90)}});
+  }
+  return list;
+}
+
+std::string basis_text(const answers::Forecast& told) {
+  if (told.start.basis == answers::Basis::kKnown) return "those before it say how long they last";
+  std::int32_t runs = 0;
+  for (const answers::WaitsFor& one : told.waits_for) runs = std::max(runs, one.runs);
+  return runs > 0 ? fmt::format("learned from {} runs like those it waits for", runs)
+                  : "learned from runs like those it waits for";
+}
+
+void add_forecast(const World& world,
+                  const Visible& visible,
+                  const JobIndex::Entry& entry,
+                  json::Object& wait) {
+  const answers::Forecast* forecast = forecast_of(world, entry);
+  if (forecast == nullptr) return;
+  const Told told = told_of(*forecast);
+  wait["start"] = millis_value(told.start);
+  wait["startLow"] = millis_value(told.low);
+  wait["startHigh"] = millis_value(told.high);
+  wait["basis"] = answers::basis_name(told.basis);
+  const bool none = told.basis == answers::Basis::kNone;
+  wait["basisText"] = none ? std::string() : basis_text(*forecast);
+  // Who is in the way may be nobody whom this user knows; why nothing can be told is in the engine's
+  // own words, which are on this page already when they are the reason of the wait.
+  if (none && forecast->start.basis != answers::Basis::kNone)
+    wait["basisText"] = "it starts later than is looked ahead";
+  wait["waitsFor"] = waits_for(world, visible, *forecast);
+  if (none && forecast->start.not_before) wait["until"] = forecast->start.not_before->us / 1000;
 }
 
 json::Value wait_value(const World& world, const Visible& visible, const JobIndex::Entry& entry) {
@@ -101,6 +147,7 @@ json::Value wait_value(const World& world, const Visible& visible, const JobInde
                     {"subjectId", nullptr},
                     {"until", nullptr},
                     {"preemption", ""},
+                    {"waitsFor", json::Array{}},
                     {"alternatives", nullptr}};
   if (why) {
     wait["reason"] = why->reason;
@@ -137,6 +184,7 @@ json::Value wait_value(const World& world, const Visible& visible, const JobInde
   wait["byCause"] = std::move(causes);
   wait["shortages"] = std::move(shortages);
   wait["aheadFirst"] = std::move(ahead);
+  add_forecast(world, visible, entry, wait);
   return wait;
 }
 
@@ -215,7 +263,8 @@ class JobSource final : public Source {
     if (entry == nullptr) return 0;
     // Why it waits depends on others, too.
     const bool waits = world_.jobs.table().keys(entry->slot).state == State::kWaiting;
-    return waits ? world_.jobs.version() : entry->version;
+    if (waits) world_.forecasts.want();
+    return waits ? world_.jobs.version() + world_.forecasts.version() : entry->version;
   }
   bool gone() override { return world_.jobs.find(id_) == nullptr; }
   [[nodiscard]] bool windowed() const override { return false; }
@@ -269,7 +318,7 @@ std::string job_detail(World& world,
         {"priority", false},
         {"exec", own && keys.tasks_running > 0}}}};
   const std::string rest = json::dump(detail);
-  return R"({"row":)" + row_text(world, entry.slot) + "," + rest.substr(1);
+  return R"({"row":)" + row_text(world, entry) + "," + rest.substr(1);
 }
 
 SourcePtr job_topic(World& world, const User& user, VisiblePtr visible, const std::string& id) {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "answers/visitor.h"
 #include "base/strings.h"
 #include "portal/topics/topics.h"
+#include "portal/topics/waiting.h"
 
 namespace muster::portal {
 namespace {
@@ -25,7 +27,11 @@ class GanttSource final : public Source {
  public:
   GanttSource(World& world, VisiblePtr visible, GanttQuery query)
       : world_(world), visible_(std::move(visible)), query_(std::move(query)) {}
-  std::uint64_t version() override { return world_.jobs.version(); }
+  std::uint64_t version() override {
+    world_.forecasts.want();
+    const std::uint64_t held = world_.options.reservations ? reservations().version : 0;
+    return world_.jobs.version() + world_.forecasts.version() + held;
+  }
   [[nodiscard]] bool windowed() const override { return false; }
 
   std::string value() override {
@@ -44,7 +50,10 @@ class GanttSource final : public Source {
           std::find(query_.jobs.begin(), query_.jobs.end(), entry->facts.id) == query_.jobs.end())
         continue;
       add_job(lanes, *entry, from, to, now);
+      if (world_.jobs.table().keys(slot).state == State::kWaiting)
+        add_expected(lanes, *entry, to, now);
     }
+    if (query_.by == "node") add_reservations(lanes, to, now);
     json::Array list;
     std::size_t more = 0;
     for (auto& [name, lane] : lanes) {
@@ -107,6 +116,86 @@ class GanttSource final : public Source {
     for (const auto& [name, task] : entry.tasks) {
       if (task.node.empty() || task.started == 0) continue;
       bar(task.node, task.started, task.ended, "running", task.gpus, task.expected_end);
+    }
+  }
+
+  [[nodiscard]] ReservationBook reservations() const { return world_.options.reservations(); }
+
+  /// A bar of the future.
+  struct Ahead {
+    Millis from = 0, to = 0;  // to 0: not known
+    const char* kind = "forecast";
+    std::int64_t gpus = 0;
+    std::string text;
+  };
+  static void add_ahead(Lane& lane, const JobIndex::Entry* entry, const Ahead& ahead) {
+    const std::string id = entry == nullptr ? "" : entry->facts.id;
+    lane.bars[fmt::format("{:020}{}{}", ahead.from, id, ahead.kind)] = {
+        {"job", id},
+        {"name", entry == nullptr ? std::string(answers::kAnothersJob) : entry->facts.name},
+        {"user", entry == nullptr ? "" : entry->facts.user},
+        {"vc", entry == nullptr ? "" : entry->facts.vc},
+        {"kind", ahead.kind},
+        {"from", ahead.from},
+        {"to", ahead.to == 0 ? json::Value(nullptr) : json::Value(ahead.to)},
+        {"forecast", true},
+        {"gpus", ahead.gpus},
+        {"attempt", 0},
+        {"text", ahead.text}};
+  }
+
+  /// When a gang that is to start then will have ended, if its owner says how long it lasts.
+  [[nodiscard]] Millis end_of(const JobIndex::Entry& entry, Millis start) const {
+    const answers::Forecast* forecast = forecast_of(world_, entry);
+    const Duration lasts = forecast ? world_.forecasts.declared(*forecast) : Duration();
+    return lasts > Duration() ? start + lasts / std::chrono::milliseconds(1) : 0;
+  }
+
+  /// In lanes of jobs and tenants: when it starts, where that can be told.
+  void add_expected(std::map<std::string, Lane>& lanes,
+                    const JobIndex::Entry& entry,
+                    Millis to,
+                    Millis now) {
+    const answers::Forecast* forecast = forecast_of(world_, entry);
+    if (query_.by == "node" || forecast == nullptr) return;
+    const Told told = told_of(*forecast);
+    if (told.basis == answers::Basis::kNone || told.start > to) return;
+    const Keys& keys = world_.jobs.table().keys(entry.slot);
+    Ahead ahead{.from = std::max(told.start, now), .gpus = keys.gpus};
+    ahead.to = end_of(entry, ahead.from);
+    ahead.text = std::string(answers::basis_name(told.basis));
+    const std::string lane = query_.by == "job" ? entry.facts.id
+                             : !entry.facts.vc.empty()
+                                 ? entry.facts.vc
+                                 : world_.jobs.table().words().text(keys.queue);
+    add_ahead(lanes[lane], &entry, ahead);
+  }
+
+  /// In lanes of nodes: what the engine itself holds for whom, and from when on.
+  void add_reservations(std::map<std::string, Lane>& lanes, Millis to, Millis now) {
+    if (!world_.options.reservations) return;
+    const ReservationBook book = reservations();
+    for (const ReservationFacts& one : book.all) {
+      const JobIndex::Entry* entry = job_of_gang(world_, *visible_, one.holder);
+      const bool chosen =
+          query_.jobs.empty() ||
+          (entry != nullptr &&
+           std::find(query_.jobs.begin(), query_.jobs.end(), entry->facts.id) != query_.jobs.end());
+      Ahead ahead{.from = std::max(one.start_ms, now), .kind = "reserved"};
+      if (!chosen || ahead.from > to) continue;
+      if (one.start_ms == 0) ahead.text = "held; when it starts is not known";
+      if (entry != nullptr && one.start_ms != 0) ahead.to = end_of(*entry, ahead.from);
+      std::int64_t each = 0;
+      if (entry != nullptr) {
+        for (const auto& [name, task] : entry->tasks)
+          each = std::max<std::int64_t>(each, task.gpus);
+      }
+      for (std::size_t i = 0; i < one.nodes.size(); ++i) {
+        const auto lane = lanes.find(one.nodes[i]);
+        if (lane == lanes.end()) continue;
+        ahead.gpus = i < one.members.size() ? one.members[i] * each : 0;
+        add_ahead(lane->second, entry, ahead);
+      }
     }
   }
 

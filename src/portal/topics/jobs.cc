@@ -7,6 +7,7 @@
 #include "json/text.h"
 #include "portal/jobs/rows.h"
 #include "portal/topics/topics.h"
+#include "portal/topics/waiting.h"
 
 namespace muster::portal {
 namespace {
@@ -16,7 +17,11 @@ class JobsSource final : public Source {
   JobsSource(World& world, JobQuery query, VisiblePtr visible)
       : world_(world), query_(std::move(query)), view_(world.jobs.table().view(query_, *visible)) {}
 
-  std::uint64_t version() override { return view_->version(); }
+  std::uint64_t version() override {
+    const bool waits = view_->counts()[static_cast<std::size_t>(State::kWaiting)] > 0;
+    if (waits) world_.forecasts.want();
+    return view_->version() + (waits ? world_.forecasts.version() : 0);
+  }
   [[nodiscard]] bool windowed() const override { return true; }
 
   ShownPage page(Window window) override {
@@ -28,15 +33,28 @@ class JobsSource final : public Source {
     shown.extra = R"("counts":)" + counts_json(view_->counts());
     if (query_.group != GroupField::kNone) add_groups(shown.extra);
     shown.rows.reserve(found.rows.size());
-    for (const Slot slot : found.rows)
-      shown.rows.push_back({table.version(slot), table.texts(slot).id, slot});
+    const Millis now = world_.now();
+    for (const Slot slot : found.rows) {
+      std::uint64_t version = table.version(slot);
+      if (const answers::Forecast* forecast = forecast_at(slot); forecast != nullptr)
+        version ^= mark_of(told_of(*forecast), now);
+      shown.rows.push_back({version, table.texts(slot).id, slot});
+    }
     return shown;
   }
   void append(std::string& out, const ShownRow& row) override {
-    append_row(out, world_.jobs.table(), static_cast<Slot>(row.place));
+    const Slot slot = static_cast<Slot>(row.place);
+    const answers::Forecast* forecast = forecast_at(slot);
+    append_row(out, world_.jobs.table(), slot, forecast ? told_of(*forecast) : Told{});
   }
 
  private:
+  [[nodiscard]] const answers::Forecast* forecast_at(Slot slot) const {
+    if (world_.jobs.table().keys(slot).state != State::kWaiting) return nullptr;
+    const JobIndex::Entry* entry = world_.jobs.at(slot);
+    return entry == nullptr ? nullptr : forecast_of(world_, *entry);
+  }
+
   void add_groups(std::string& out) {
     out += R"(,"groups":[)";
     bool first = true;

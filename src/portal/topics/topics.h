@@ -6,6 +6,7 @@
 
 #include "portal/api/trail.h"
 #include "portal/cluster/events.h"
+#include "portal/cluster/forecasts.h"
 #include "portal/cluster/nodes.h"
 #include "portal/jobs/index.h"
 #include "portal/live/source.h"
@@ -25,6 +26,7 @@ struct World {
   Tally& tally;
   client::Informers& informers;
   Trail& trail;
+  Forecasts& forecasts;
   const Options& options;
   [[nodiscard]] Millis now() const { return env.now().us / 1000; }
 };

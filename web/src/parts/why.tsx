@@ -1,11 +1,12 @@
 /** Why a job waits: sentence, numbers, nodes; when it starts; what would start now. */
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { get, jobPath } from '../api';
 import { bytes, clock, gpus, num, prio, span } from '../format';
 import { serverNow } from '../live/socket';
-import type { Wait, WaitNodes } from '../shapes/job';
+import type { Alternative, Wait, WaitNodes } from '../shapes/job';
 import { A, go } from '../state/route';
+import { has } from '../state/session';
 import { jobHref } from '../state/url';
 import { t } from '../text';
 import { closeDialog, said, showDialog } from './dialog';
@@ -24,16 +25,21 @@ export function plainReason(wait: Wait): string | null {
     case 'NoNodeFits': return values && !s!.limit ? t('Needs {wanted} {resource} on one node; most free on one is {available}.', values) : null;
     case 'NeverFits': return values ? t('Can never run here: a task wants {wanted} {resource}, the largest node has {available}.', values) : null;
     case 'TenantOverLimit': return values ? t('{queue} is at its limit: wants {wanted} {resource}, {available} are left of {limit}.', values) : null;
+    case 'GuaranteedToOthers': return values ? t('What is free is guaranteed to others: {queue} wants {wanted} {resource}, {available} are left for it.', values) : null;
     case 'BehindOthers': return wait.ahead ? t('{n} ahead of it in a queue that keeps its order.', { n: num(wait.ahead) }) : null;
     case 'WaitingForVictims': return t('Room is being made: evictions are under way, and its place is held.');
-    case 'HeldForReservation': return wait.subject ? t('Room is free, but held for {name}.', { name: wait.subject }) : null;
+    case 'HeldForReservation': return wait.subject ? t('Room is free, but held for {name}.', { name: wait.subject.replace(/^.*[:/]/, '') }) : null;
     default: return null;
   }
 }
 
+/** The engine's words with times as people say them. */
+const inOurTime = (text: string): string => text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (at) => clock(Date.parse(at), serverNow())).replaceAll('nvidia.com/gpu', t('GPUs'));
+
 export function Sentence({ wait }: { wait: Wait }): JSX.Element {
   const plain = plainReason(wait);
-  return <><p class="say">{plain ?? `${wait.text.charAt(0).toUpperCase()}${wait.text.slice(1)}${wait.text.endsWith('.') ? '' : '.'}`}</p>{plain ? <p class="faint engine-words">{wait.text}</p> : null}</>;
+  const text = inOurTime(wait.text);
+  return <><p class="say">{plain ?? `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`}</p>{plain ? <p class="faint engine-words">{wait.text}</p> : null}</>;
 }
 
 export function Shortages({ wait }: { wait: Wait }): JSX.Element | null {
@@ -142,7 +148,7 @@ export function ExpectedStart({ wait, name }: { wait: Wait; name?: string }): JS
   if (wait.start === null || wait.basis === 'none') {
     return (
       <>
-        <p class="say">{t('No estimate: durations unknown')}</p>
+        <p class="say">{wait.reason === 'NeverFits' ? t('No estimate: it can never start as it is') : wait.basisText ? t('No estimate: it starts later than is looked ahead') : t('No estimate: durations unknown')}</p>
         {wait.until && wait.until > now ? <p class="faint">{t('Not before {time}', { time: clock(wait.until, now) })}</p> : null}
       </>
     );
@@ -152,7 +158,21 @@ export function ExpectedStart({ wait, name }: { wait: Wait; name?: string }): JS
       <p><span class="answer">{t('about {time}', { time: clock(Math.max(wait.start, now), now) })}</span>{' '}
         <span class="soft">{wait.start > now ? t('in {span}', { span: span(wait.start - now) }) : t('overdue')}{wait.startLow && wait.startHigh ? <>, {t('8 in 10 between {low} and {high}', { low: clock(wait.startLow, now), high: clock(wait.startHigh, now) })}</> : null}</span></p>
       <StartAxis wait={wait} now={now} name={name ?? ''} />
-      <p class="faint">{wait.basisText || (wait.basis === 'known' ? t('From the run times that were declared.') : t('Learned from runs like those it waits for.'))}</p>
+      <WaitsFor wait={wait} now={now} />
+      <p class="faint">{wait.basis === 'known' ? t('From the run times that were declared.') : wait.basisText ? `${wait.basisText.charAt(0).toUpperCase()}${wait.basisText.slice(1)}.` : t('Learned from runs like those it waits for.')}</p>
+    </>
+  );
+}
+
+/** Whose end it waits for, with when that is expected. */
+function WaitsFor({ wait, now }: { wait: Wait; now: number }): JSX.Element | null {
+  if (!wait.waitsFor?.length) return null;
+  return (
+    <>
+      <h3 class="sub-title">{t('Waits for the end of')}</h3>
+      <table class="tight names"><tbody>{wait.waitsFor.map((w, i) => (
+        <tr key={i}><td class="strong">{w.id ? <A href={jobHref(w.id)}>{w.name}</A> : w.name}</td><td class="soft">{w.user}</td><td class="num">{gpus(w.gpus)}</td><td class="num soft" title={w.endLow && w.endHigh ? t('8 in 10: {low} – {high}', { low: clock(w.endLow, now), high: clock(w.endHigh, now) }) : ''}>{w.end ? `~${clock(Math.max(w.end, now), now)}` : t('end not known')}</td></tr>
+      ))}</tbody></table>
     </>
   );
 }
@@ -181,13 +201,24 @@ function StartAxis({ wait, now, name }: { wait: Wait; now: number; name: string 
   );
 }
 
-export function Alternatives({ wait, id }: { wait: Wait; id: string }): JSX.Element | null {
-  if (!wait.alternatives?.length) return null;
+/** What would start it now; asked for when the reason changes, since each was tried on a copy. */
+export function useAlternatives(id: string, wait: Wait | null): Alternative[] {
+  const [list, set] = useState<Alternative[]>([]);
+  useEffect(() => {
+    if (!wait || !has('forecast')) { set([]); return; }
+    const stop = new AbortController();
+    get<Alternative[]>(`${jobPath(id)}/wait/alternatives`, stop.signal).then(set, () => {});
+    return () => stop.abort();
+  }, [id, wait?.reason, wait?.place]);
+  return wait ? list : [];
+}
+export function Alternatives({ list, id }: { list: Alternative[]; id: string }): JSX.Element | null {
+  if (!list.length) return null;
   return (
     <ul class="alts">
-      {wait.alternatives.slice(0, 5).map((a) => (
+      {list.slice(0, 5).map((a) => (
         <li key={a.change}>
-          <div><div class="strong">{a.change}</div><div class="faint">{a.text}</div></div>
+          <div><div class="strong">{a.change.charAt(0).toUpperCase() + a.change.slice(1)}</div>{a.text || a.start ? <div class="faint"><span class="mono">{a.text}</span>{a.start ? ` ${t('starts about {time}', { time: clock(a.start, serverNow()) })}` : ''}</div> : null}</div>
           {a.yaml ? <button class="button small" aria-label={`${t('Use this')}: ${a.change}`} onClick={() => { sessionStorage.setItem('draft', a.yaml!); go(`/submit?clone=${encodeURIComponent(id)}&draft=1`); }}>{t('Use this')}</button> : null}
         </li>
       ))}

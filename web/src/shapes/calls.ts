@@ -146,16 +146,38 @@ export interface Search {
   users: string[];
 }
 
-/** POST `/whatif`. */
-export interface WhatifChange { kind: string; [argument: string]: unknown }
+/**
+ * POST `/whatif` {changes, horizon: "24h", jobs?}; 202 {id}: ask again with GET `/whatif/:id`. A change is an object with one of
+ * addNodes {count, gpus, model?}, removeNodes {nodes}, drain {nodes}, stop {jobs}, submit {manifest, count?}, priority {job, class},
+ * lasts {job, duration}, queue {name, set}, hived {text}, policy {text}, and `at` ("2h": not now but then).
+ */
+export type WhatifChange = Record<string, unknown>;
+export interface WhatifTimes { start: Millis | null; low: Millis | null; high: Millis | null; end: Millis | null }
 export interface Whatif {
+  /** One sentence. */
   text: string;
-  jobs: { id: JobId; name: string; user: string; before: { start: Millis | null; end: Millis | null }; after: { start: Millis | null; end: Millis | null } }[];
-  evictions: { id: JobId; user: string; lost_s: number }[];
-  shares: { tenant: string; before: number; after: number }[];
+  /** Those that move, or are evicted. `id` is null where this user may not know it. */
+  jobs: { id: JobId | null; name: string; user: string; evicted: boolean; before: WhatifTimes; after: WhatifTimes }[];
+  /** Mean wait in seconds, mean GPUs in use. */
+  queues: { queue: string; waitBefore: number; waitAfter: number; gpusBefore: number; gpusAfter: number }[];
   warnings: string[];
+  /** What is missing because the time for it was over; empty: nothing. */
+  cut: string;
+  horizon: Millis;
+  draws: number;
   rv: string;
 }
 
-/** GET `/sims`. */
-export interface SimRow { id: string; name: string; state: 'running' | 'done' | 'failed'; progress: number; began: Millis; user: string; text: string }
+/** GET `/sims`, newest first; POST `/sims` takes a SimAsk and answers 201 {id}; DELETE `/sims/:id`. */
+export interface SimRow { id: string; name: string; state: 'waiting' | 'running' | 'done' | 'failed'; began: Millis; ended: Millis | null; user: string; text: string }
+/** Texts of files, as `muster sim` reads them. */
+export interface SimAsk { name: string; trace: string; nodes?: string; hived?: string; policies?: string[]; policyFile?: string; limit?: number; speed?: string; tenants?: boolean; resume?: boolean }
+/** What `muster sim --json` writes of one policy. */
+export interface SimPolicy {
+  policy: string; jobs: number; started: number; evictions: number;
+  meanWaitSeconds: number; p50WaitSeconds: number; p99WaitSeconds: number; meanWaitSecondsOver8Gpus: number; meanJobSeconds: number; makespanSeconds: number;
+  utilisation: number; freeGpusStranded: number;
+  tenants: { name: string; jobs: number; gpuHours: number; meanWaitSeconds: number }[];
+}
+/** GET `/sims/:id`; `/sims/:id/json` and `/sims/:id/html` are files. */
+export interface Sim { row: SimRow; policies: SimPolicy[] | null }

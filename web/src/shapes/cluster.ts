@@ -51,6 +51,14 @@ export interface Tenant {
   mine: boolean;
 }
 
+/** Names of those that hold something themselves: parents only sum up. */
+export const leaves = (all: Tenant[]): string[] => {
+  const parents = new Set(all.map((q) => q.parent));
+  const own = all.filter((q) => !parents.has(q.name));
+  const busy = own.filter((q) => q.used.gpus + q.oppo.gpus + q.waiting.gpus > 0);
+  return (busy.length ? busy : own).map((q) => q.name);
+};
+
 export interface NodeGpu {
   index: number;
   /** null = free. */

@@ -99,7 +99,7 @@ export interface Alternative {
   change: string;
   /** `40 GPUs, starts now on r05-n11 … n15`. */
   text: string;
-  verdict: 'starts' | 'waits';
+  verdict: 'starts' | 'waits' | 'earlier' | 'evicts';
   start: Millis | null;
   /** The whole manifest with the change made; null where the portal cannot make it. */
   yaml: string | null;
@@ -125,7 +125,9 @@ export interface Wait extends WaitBrief {
   preemption: string;
   /** `learned from 212 runs`; empty for basis none. */
   basisText: string;
-  /** Present once alternatives are computed; absent or null = not offered by this server. */
+  /** Whose end most often sets the start; `id` is null where this user may not know it. */
+  waitsFor?: { id: JobId | null; name: string; user: string; gpus: number; basis: Basis; runs: number; endLow: Millis | null; end: Millis | null; endHigh: Millis | null }[];
+  /** What would start now; asked for apart: `GET /jobs/:id/wait/alternatives`. */
   alternatives?: Alternative[] | null;
 }
 

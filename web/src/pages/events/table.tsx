@@ -14,7 +14,7 @@ export function EventTable({ live, withObject = true }: { live: LiveRows<EventRo
   if (!live.loading.value && !list.total) return <Empty title={t('No events')} text={t('Kubernetes keeps events for an hour; the timeline of a job is kept longer.')} />;
   return (
     <div class="table">
-      <table class="rows wrap">
+      <table class="rows wrap events">
         <thead><tr><th>{t('Time')}</th><th>{t('Reason')}</th>{withObject ? <th class="less">{t('Object')}</th> : null}<th>{t('Message')}</th><th class="num">{t('Count')}</th></tr></thead>
         <tbody>
           {list.shown.map((id) => {
@@ -23,9 +23,9 @@ export function EventTable({ live, withObject = true }: { live: LiveRows<EventRo
             return (
               <tr key={id}>
                 <td class="nowrap"><Clock at={e.at} seconds /></td>
-                <td class={`strong ${e.type === 'Warning' ? 'WAITING' : ''}`}>{e.reason}{e.type === 'Warning' ? <span class="sr"> {t('warning')}</span> : null}</td>
+                <td class={`nowrap strong ${e.type === 'Warning' ? 'WAITING' : ''}`}>{e.reason}{e.type === 'Warning' ? <span class="sr"> {t('warning')}</span> : null}</td>
                 {withObject ? <td class="less">{e.job ? <A class="link" href={jobHref(e.job)}>{e.object}</A> : e.node ? <A class="link" href={`/nodes/${e.node}`}>{e.object}</A> : e.object}</td> : null}
-                <td>{e.message}</td><td class="num">{e.count > 1 ? num(e.count) : ''}</td>
+                <td class="message">{e.message}</td><td class="num">{e.count > 1 ? num(e.count) : ''}</td>
               </tr>
             );
           })}

@@ -8,7 +8,7 @@ import { Glyph, stateWord } from '../../parts/glyph';
 import { Icon } from '../../parts/icon';
 import { ShareBar, ShareLegend } from '../../parts/sharebar';
 import { Empty, StartStrip, statusNote, Swatch } from '../../parts/small';
-import type { Counts, Tenant, Usage } from '../../shapes/cluster';
+import { leaves, type Counts, type Tenant, type Usage } from '../../shapes/cluster';
 import type { JobRow, State } from '../../shapes/job';
 import { A, lazy } from '../../state/route';
 import { jobHref } from '../../state/url';
@@ -115,7 +115,7 @@ function UsageCard({ tenants }: { tenants: Tenant[] | null }): JSX.Element | nul
     return () => clearInterval(timer);
   }, []);
   if (!usage || usage.at.length < 2) return null;
-  const top = tenants?.filter((q) => q.depth === 0).map((q) => q.name) ?? usage.tenants;
+  const top = tenants ? leaves(tenants) : usage.tenants;
   return (
     <section class="card">
       <header><h2>{t('GPUs in use, last 6 h')}</h2><span class="legend end">{usage.tenants.filter((n) => top.includes(n)).map((n) => <span key={n}><Swatch of={n} />{n}</span>)}</span></header>

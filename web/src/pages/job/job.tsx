@@ -10,7 +10,7 @@ import { StatePill } from '../../parts/glyph';
 import { Icon } from '../../parts/icon';
 import { Ago, Clock, Drop, Skeleton, Wrong } from '../../parts/small';
 import { TimelineChart } from '../../parts/timeline';
-import { AheadList, Alternatives, Causes, ExpectedStart, Holds, Sentence, Shortages } from '../../parts/why';
+import { AheadList, Alternatives, Causes, ExpectedStart, Holds, Sentence, Shortages, useAlternatives } from '../../parts/why';
 import type { JobDetail, Timeline } from '../../shapes/job';
 import { keysOf } from '../../state/keys';
 import { A, go, lazy } from '../../state/route';
@@ -107,6 +107,7 @@ function Facts({ d }: { d: JobDetail }): JSX.Element {
 
 function Overview({ d }: { d: JobDetail }): JSX.Element {
   const w = d.wait;
+  const alts = useAlternatives(d.row.id, w);
   return (
     <>
       <FailureBox detail={d} />
@@ -120,7 +121,7 @@ function Overview({ d }: { d: JobDetail }): JSX.Element {
           </section>
           <div class="stack">
             <section class="card"><header><h2>{t('Expected start')}</h2></header><div class="in"><ExpectedStart wait={w} name={d.row.name} /></div></section>
-            {w.alternatives?.length ? <section class="card"><header><h2>{t('Would start now')}</h2><span class="note">{t('each tried on a copy of the cluster')}</span></header><div class="in"><Alternatives wait={w} id={d.row.id} /></div></section> : null}
+            {alts.length ? <section class="card"><header><h2>{t('Would start now')}</h2><span class="note">{t('each tried on a copy of the cluster')}</span></header><div class="in"><Alternatives list={alts} id={d.row.id} /></div></section> : null}
             <section class="card"><header><h2>{t('Request')}</h2></header><div class="in"><Request d={d} /></div></section>
           </div>
         </div>

@@ -27,6 +27,7 @@ export function Tasks({ d, full = false, path }: { d: JobDetail; full?: boolean;
   const total = live.list.value.total;
   const columns = columnsOf(d);
   const shown = full ? 640 : 9 * 32;
+  const least = total ? 2 : 5; // room for what an empty table says
   const rows = past?.tasks ?? null;
   return (
     <section class="card">
@@ -44,8 +45,8 @@ export function Tasks({ d, full = false, path }: { d: JobDetail; full?: boolean;
         </span>
       </header>
       {attempt >= 0 && rows ? <Plain rows={rows} columns={columns} /> : (
-        <div style={{ height: `${Math.min(shown, 44 + Math.max(total, 2) * 32)}px`, display: 'flex', marginTop: '8px' }}>
-          <Rows live={live} columns={columns} height={32} label={t('Tasks')} empty={<Empty title={t('No task yet')} text={t('Tasks appear once the job is taken up.')} />} />
+        <div style={{ height: `${Math.min(shown, 44 + Math.max(total, least) * 32)}px`, display: 'flex', marginTop: '8px' }}>
+          <Rows live={live} columns={columns} height={32} label={t('Tasks')} empty={d.row.ended ? <Empty title={t('Its tasks are gone')} text={t('The job has ended, and its pods were removed. Its timeline and record stay.')} /> : asked.state || asked.node ? <Empty title={t('No task is like that')} text={t('Choose another status or node.')} /> : <Empty title={t('No task yet')} text={t('Tasks appear once the job is taken up.')} />} />
         </div>
       )}
     </section>
@@ -66,7 +67,8 @@ function columnsOf(d: JobDetail): Column<TaskRow>[] {
     { key: 'ran', word: t('Ran'), width: 76, num: true, cell: (r) => (r.started ? span((r.ended ?? serverNow()) - r.started) : '–') },
     { key: 'open', word: t('Log'), width: 116, cell: (r) => <><A class="link" href={`${jobHref(d.row.id, 'logs')}?task=${r.id}`}>{t('Log')}</A>{' '}{d.may.exec && r.state === 'RUNNING' && has('exec') ? <a class="link" target="_blank" rel="noopener" href={page(`/terminal?job=${encodeURIComponent(d.row.id)}&task=${encodeURIComponent(r.id)}`)}><Icon name="terminal" /><span class="sr">{t('Terminal of {task}', { task: r.id })}</span></a> : null}</> },
   ];
-  return wide ? all : all.filter((c) => ['task', 'state', 'node', 'open'].includes(c.key)).map((c) => (c.key === 'open' ? { ...c, width: 64 } : c.key === 'node' ? { ...c, width: 96 } : c));
+  const narrow: Record<string, number> = { task: 0, state: 100, node: 78, open: 66 };
+  return wide ? all : all.filter((c) => c.key in narrow).map((c) => ({ ...c, width: narrow[c.key]! }));
 }
 const Plain = ({ rows, columns }: { rows: TaskRow[]; columns: Column<TaskRow>[] }): JSX.Element => (
   <div class="table" style={{ maxHeight: '640px' }}><table class="rows"><thead><tr>{columns.map((c) => <th key={c.key} class={c.num ? 'num' : ''}>{c.word}</th>)}</tr></thead><tbody>{rows.slice(0, 500).map((r, i) => <tr key={r.id}>{columns.map((c) => <td key={c.key} class={`${c.num ? 'num ' : ''}${c.cls ?? ''}`}>{c.cell(r, i)}</td>)}</tr>)}</tbody></table></div>

@@ -5,7 +5,7 @@ import { useValue } from '../../live/use';
 import { StatePill } from '../../parts/glyph';
 import { Icon } from '../../parts/icon';
 import { Ago, Skeleton, statusNote, Wrong } from '../../parts/small';
-import { AheadList, Alternatives, Causes, ExpectedStart, Holds, Sentence, Shortages } from '../../parts/why';
+import { AheadList, Alternatives, Causes, ExpectedStart, Holds, Sentence, Shortages, useAlternatives } from '../../parts/why';
 import type { JobDetail } from '../../shapes/job';
 import { A } from '../../state/route';
 import { jobHref } from '../../state/url';
@@ -18,6 +18,7 @@ export function Panel({ id, place, total, move, close }: { id: string; place: nu
   const live = useValue<JobDetail>(`job/${id}`);
   const d = live.value.value?.row.id === id ? live.value.value : null;
   const w = d?.wait ?? null;
+  const alts = useAlternatives(id, w);
   return (
     <aside class="panel" aria-label={id}>
       <header>
@@ -34,7 +35,7 @@ export function Panel({ id, place, total, move, close }: { id: string; place: nu
             <>
               <section><div class="title"><h3>{t('Why it waits')}</h3><span class="note">{t('as of {time}', { time: clock(w.at, serverNow(), true) })}</span></div><Sentence wait={w} /><Shortages wait={w} /><Causes id={id} wait={w} /><AheadList wait={w} /><Holds wait={w} /></section>
               <section><div class="title"><h3>{t('Expected start')}</h3></div><ExpectedStart wait={w} /></section>
-              {w.alternatives?.length ? <section><div class="title"><h3>{t('Would start now')}</h3></div><Alternatives wait={w} id={id} /></section> : null}
+              {alts.length ? <section><div class="title"><h3>{t('Would start now')}</h3></div><Alternatives list={alts} id={id} /></section> : null}
             </>
           ) : null}
           {d.failure ? <section><FailureBox detail={d} /></section> : null}

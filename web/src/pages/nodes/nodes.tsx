@@ -1,18 +1,22 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { get, kube } from '../../api';
-import { bytes, num, percent, tint } from '../../format';
+import { bytes, clock, num, percent, tint } from '../../format';
+import { serverNow } from '../../live/socket';
 import { useRows } from '../../live/use';
 import { closeDialog, said, showDialog, toast } from '../../parts/dialog';
 import { StateMark } from '../../parts/glyph';
 import { Icon } from '../../parts/icon';
 import { Rows, type Column } from '../../parts/rows';
 import { Ago, Choice, Empty, Skeleton, Wrong } from '../../parts/small';
+import type { Whatif } from '../../shapes/calls';
 import type { EventRow, NodeDetail, NodeRow, NodeState } from '../../shapes/cluster';
 import { A, go, goQuery, param, query } from '../../state/route';
+import { has } from '../../state/session';
 import { jobHref, withQuery } from '../../state/url';
 import { t } from '../../text';
 import { EventTable } from '../events/table';
+import { askWhatif } from '../whatif/ask';
 
 export const nodeWord = (s: NodeState): string => ({ ready: t('ready'), cordoned: t('cordoned'), 'not-ready': t('not ready') })[s] ?? s;
 const NodeMark = ({ state }: { state: NodeState }): JSX.Element => <span class={`state ${state === 'ready' ? 'RUNNING' : state === 'cordoned' ? 'STOPPED' : 'FAILED'}`}><Icon name={state === 'ready' ? 'check' : state === 'cordoned' ? 'pause' : 'warn'} />{nodeWord(state)}</span>;
@@ -95,6 +99,14 @@ function drain(d: NodeDetail, after: () => void): void {
   const Body = (): JSX.Element => {
     const [wrong, setWrong] = useState<string[]>([]);
     const [busy, setBusy] = useState(false);
+    const [told, setTold] = useState<Whatif | null>(null);
+    const [untold, setUntold] = useState('');
+    useEffect(() => {
+      if (!has('whatif')) return;
+      const stop = new AbortController();
+      askWhatif([{ drain: { nodes: [name] } }], '24h', stop.signal).then(setTold, (e: unknown) => { if ((e as Error).name !== 'AbortError') setUntold(said(e)); });
+      return () => stop.abort();
+    }, []);
     const run = async (): Promise<void> => {
       setBusy(true);
       const failed: string[] = [];
@@ -112,8 +124,10 @@ function drain(d: NodeDetail, after: () => void): void {
       <>
         <h2>{t('Drain {name}?', { name })}</h2><p class="soft">{t('It takes no new work, and these tasks are evicted:')}</p>
         <table class="tight" style={{ marginTop: '8px' }}><tbody>{d.tasks.slice(0, 20).map((x) => <tr key={`${x.job}/${x.task}`}><td class="strong">{x.job}</td><td>{x.task}</td><td class="faint">{x.user}</td><td class="num">{x.gpus ? `${x.gpus} GPUs` : ''}</td></tr>)}</tbody></table>
+        {d.tasks.length > 20 ? <p class="faint">{t('and {n} more', { n: num(d.tasks.length - 20) })}</p> : null}
+        {has('whatif') ? <div class="drain-then" role="status">{told ? <><h3 class="sub-title">{t('What it would do')}</h3><p>{told.text}</p>{told.jobs.filter((j) => j.evicted || j.after.start !== j.before.start).slice(0, 8).map((j, i) => <p key={j.id ?? i} class="soft">{j.name}{j.evicted ? ` ${t('is evicted')}` : ''}{j.after.start ? `, ${t('starts about {time}', { time: clock(j.after.start, serverNow()) })}` : ''}</p>)}</> : <p class="faint">{untold || t('Being tried on a copy…')}</p>}</div> : null}
         {wrong.map((w) => <p key={w} class="bad">{w}</p>)}
-        <div class="foot"><button class="button" data-first onClick={closeDialog}>{t('Keep it')}</button><button class="button kill" disabled={busy} onClick={() => void run()}>{t('Drain node')}</button></div>
+        <div class="foot">{has('whatif') ? <A class="link" href={`/whatif?s=${encodeURIComponent(JSON.stringify([{ drain: { nodes: [name] } }]))}`} onClick={closeDialog}>{t('Open as what-if')}</A> : null}<span class="grow" /><button class="button" data-first onClick={closeDialog}>{t('Keep it')}</button><button class="button kill" disabled={busy} onClick={() => void run()}>{t('Drain node')}</button></div>
       </>
     );
   };

@@ -65,9 +65,18 @@ function Tokens(): JSX.Element {
       {fresh ? <p class="decision toned-WAITING"><span class="strong">{t('Copy it now; it is shown only once.')}</span><br /><code class="mono" style={{ overflowWrap: 'anywhere' }} data-token>{fresh}</code> <button class="button small" onClick={() => void navigator.clipboard.writeText(fresh)}>{t('Copy')}</button> <button class="button small" onClick={() => setFresh('')}>{t('Hide')}</button></p> : null}
       <table class="tight"><thead><tr><th>{t('Note')}</th><th>{t('Kind')}</th><th class="num">{t('Created')}</th><th class="num" /></tr></thead><tbody>{rows.map((r) => <tr key={r.id}><td class="strong">{r.note || r.id.slice(0, 12)}</td><td class="faint">{r.application ? t('application') : t('browser')}</td><td class="num"><Ago at={r.created} /></td><td class="num"><button class="button small danger" aria-label={t('Revoke {name}', { name: r.note || r.id })} onClick={() => { call('DELETE', `/tokens/${encodeURIComponent(r.id)}`).then(ask, (e: unknown) => toast(said(e))); }}>{t('Revoke')}</button></td></tr>)}</tbody></table>
       {wrong ? <p class="bad">{wrong}</p> : null}
-      <form class="form" style={{ marginTop: '12px' }} onSubmit={make}><div class="pair"><input class="field" name="note" maxLength={60} placeholder={t('What it is for')} aria-label={t('What it is for')} /><button class="button">{t('Create application token')}</button></div></form>
+      <form class="form" style={{ marginTop: '12px' }} onSubmit={make}><div class="with-button"><input class="field" name="note" maxLength={60} placeholder={t('What it is for')} aria-label={t('What it is for')} /><button class="button">{t('Create application token')}</button></div></form>
     </div></section>
   );
+}
+
+/** `Chrome 156 on Linux`; what is not known stays as it is. */
+function browserWord(agent: string): string {
+  const name = /(Edg|OPR|Firefox|Chrome|HeadlessChrome|Version)\/(\d+)/.exec(agent);
+  const system = /Windows|Mac OS X|Android|iPhone|iPad|Linux|CrOS/.exec(agent)?.[0];
+  if (!name) return agent.slice(0, 80);
+  const word = { Edg: 'Edge', OPR: 'Opera', Version: 'Safari', HeadlessChrome: 'Chrome' }[name[1]!] ?? name[1]!;
+  return system ? t('{browser} on {system}', { browser: `${word} ${name[2]!}`, system: system.replace('Mac OS X', 'macOS') }) : `${word} ${name[2]!}`;
 }
 
 function Sessions(): JSX.Element {
@@ -76,6 +85,6 @@ function Sessions(): JSX.Element {
   useEffect(ask, []);
   if (!rows.length) return <></>;
   return (
-    <section class="card"><header><h2>{t('Where you are signed in')}</h2></header><div class="in"><table class="tight"><thead><tr><th>{t('From')}</th><th>{t('Browser')}</th><th class="num">{t('Since')}</th><th class="num">{t('Last seen')}</th><th class="num" /></tr></thead><tbody>{rows.map((r) => <tr key={r.id}><td class="mono">{r.from}</td><td class="cut soft" style={{ maxWidth: '360px' }}>{r.agent}</td><td class="num"><Ago at={r.began} /></td><td class="num"><Ago at={r.seen} /></td><td class="num">{r.here ? <span class="faint">{t('this one')}</span> : <button class="button small" onClick={() => { call('DELETE', `/sessions/${encodeURIComponent(r.id)}`).then(ask, (e: unknown) => toast(said(e))); }}>{t('End')}</button>}</td></tr>)}</tbody></table></div></section>
+    <section class="card"><header><h2>{t('Where you are signed in')}</h2></header><div class="in"><table class="tight"><thead><tr><th>{t('From')}</th><th>{t('Browser')}</th><th class="num">{t('Since')}</th><th class="num">{t('Last seen')}</th><th class="num" /></tr></thead><tbody>{rows.map((r) => <tr key={r.id}><td class="mono">{r.from}</td><td class="cut soft" style={{ maxWidth: '360px' }}><span title={r.agent}>{browserWord(r.agent)}</span></td><td class="num"><Ago at={r.began} /></td><td class="num"><Ago at={r.seen} /></td><td class="num">{r.here ? <span class="faint">{t('this one')}</span> : <button class="button small" onClick={() => { call('DELETE', `/sessions/${encodeURIComponent(r.id)}`).then(ask, (e: unknown) => toast(said(e))); }}>{t('End')}</button>}</td></tr>)}</tbody></table></div></section>
   );
 }

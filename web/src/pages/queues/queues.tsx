@@ -2,14 +2,14 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { get, kube } from '../../api';
-import { bytes, dash, gpus, num, percent } from '../../format';
+import { bytes, dash, gpus, jobs, num, percent } from '../../format';
 import { serverNow } from '../../live/socket';
 import { useRows, useValue } from '../../live/use';
 import { closeDialog, said, showDialog, toast } from '../../parts/dialog';
 import { Glyph, stateWord } from '../../parts/glyph';
 import { ShareBar, ShareLegend } from '../../parts/sharebar';
 import { Ago, Choice, Empty, Skeleton, StartStrip, Swatch, Wrong } from '../../parts/small';
-import type { Amounts, Tenant, Usage } from '../../shapes/cluster';
+import { leaves, type Amounts, type Tenant, type Usage } from '../../shapes/cluster';
 import type { JobRow } from '../../shapes/job';
 import { A, goQuery, lazy, param, query } from '../../state/route';
 import { has, session } from '../../state/session';
@@ -35,12 +35,12 @@ export default function Queues({ rest }: { rest: string }): JSX.Element {
               <thead><tr><th>{t('Name')}</th><th class="less">{t('Kind')}</th><th class="less" style={{ width: '34%' }}>{t('GPUs, one scale for all')}</th><th class="num">{t('Used')}</th><th class="num">{t('Guarantee')}</th><th class="num less">{t('Deserved')}</th><th class="num less">{t('Limit')}</th><th class="num less">{t('Weight')}</th><th class="num">{t('Oppo')}</th><th class="num less">{t('Lent')}</th><th class="num">{t('Waiting')}</th></tr></thead>
               <tbody>{list.map((q) => (
                 <tr key={q.name}><td class="name" style={{ paddingLeft: `${16 + q.depth * 14}px` }}><Swatch of={q.name} /> <A href={`/queues/${q.name}`}>{q.name}</A>{q.open ? '' : <span class="faint"> {t('closed')}</span>}</td><td class="less">{q.kind === 'vc' ? t('VC') : t('queue')}</td><td class="less"><ShareBar tenant={q} scale={scale} /></td>
-                  <td class="num strong">{num(q.used.gpus)}</td><td class="num">{num(q.guarantee.gpus)}</td><td class="num less">{q.deserved ? num(q.deserved.gpus) : '–'}</td><td class="num less">{q.capability ? num(q.capability.gpus) : '–'}</td><td class="num less">{q.weight ?? '–'}</td><td class="num">{dash(q.oppo.gpus)}</td><td class="num less">{dash(q.lent.gpus)}</td><td class="num">{q.waiting.jobs ? <A class="link" href={`/jobs?${q.kind}=${q.name}&state=WAITING`}>{t('{n} jobs', { n: num(q.waiting.jobs) })}</A> : '–'}</td></tr>
+                  <td class="num strong">{num(q.used.gpus)}</td><td class="num">{num(q.guarantee.gpus)}</td><td class="num less">{q.deserved ? num(q.deserved.gpus) : '–'}</td><td class="num less">{q.capability ? num(q.capability.gpus) : '–'}</td><td class="num less">{q.weight ?? '–'}</td><td class="num">{dash(q.oppo.gpus)}</td><td class="num less">{dash(q.lent.gpus)}</td><td class="num">{q.waiting.jobs ? <A class="link" href={`/jobs?${q.kind}=${q.name}&state=WAITING`}>{jobs(q.waiting.jobs)}</A> : '–'}</td></tr>
               ))}</tbody>
             </table></div>
           )}
         </section>
-        <Over names={list?.filter((q) => q.depth === 0).map((q) => q.name) ?? []} />
+        <Over names={leaves(list ?? [])} />
       </div>
     </>
   );
@@ -69,7 +69,7 @@ function One({ q }: { q: Tenant }): JSX.Element {
           <div class="table"><table class="tight" style={{ marginTop: '12px' }}><thead><tr><th /><th class="num">{t('Used')}</th><th class="num">{t('Oppo')}</th><th class="num">{t('Lent')}</th><th class="num">{t('Guarantee')}</th><th class="num">{t('Deserved')}</th><th class="num">{t('Limit')}</th><th class="num">{t('Total')}</th></tr></thead><tbody>{line('GPUs', (a) => num(a.gpus))}{line(t('CPU cores'), (a) => num(a.cpuMilli / 1000))}{line(t('Memory'), (a) => bytes(a.memoryBytes))}</tbody></table></div></div></section>
         <Over names={[q.name]} />
         <section class="card"><header><h2>{t('Waiting order')}</h2><span class="note">{num(waiting.total)}</span></header>{waiting.total ? <div class="table"><table class="rows"><thead><tr><th class="num">{t('Place')}</th><th>{t('Name')}</th><th>{t('User')}</th><th class="num">{t('GPUs')}</th><th class="less">{t('Why')}</th><th>{t('Start, next 8 h')}</th></tr></thead><tbody>{waiting.shown.map((id) => waiting.rows.get(id)!).filter(Boolean).sort((a, b) => (a.wait?.place ?? 1e9) - (b.wait?.place ?? 1e9)).map((r) => <tr key={r.id}><td class="num">{r.wait?.place ?? '–'}</td><td class="name"><A href={jobHref(r.id)}>{r.name}</A></td><td>{r.user}</td><td class="num">{num(r.gpus)}</td><td class="less cut" style={{ maxWidth: '420px' }}>{r.wait?.text}</td><td><StartStrip row={r} /></td></tr>)}</tbody></table></div> : <Empty title={t('Nobody waits here')} />}</section>
-        <section class="card"><header><h2>{t('Who holds what')}</h2><span class="note">{t('{n} jobs', { n: num(running.total) })}, {percent(q.used.gpus, q.guarantee.gpus || q.total.gpus)}</span><A class="link end" href={`/jobs?${q.kind}=${q.name}&state=RUNNING&group=user`}>{t('by user')}</A></header>{running.total ? <div class="table"><table class="rows"><tbody>{running.shown.map((id) => running.rows.get(id)!).filter(Boolean).map((r) => <tr key={r.id}><td class="name"><Glyph state={r.state} /><span class="sr">{stateWord(r.state)}</span> <A href={jobHref(r.id)}>{r.name}</A></td><td>{r.user}</td><td class="num">{gpus(r.gpus)}</td><td>{r.oppo ? t('opportunistic') : ''}</td><td class="num"><Ago at={r.started} /></td></tr>)}</tbody></table></div> : <Empty title={t('Nothing runs here')} />}</section>
+        <section class="card"><header><h2>{t('Who holds what')}</h2><span class="note">{jobs(running.total)}, {percent(q.used.gpus, q.guarantee.gpus || q.total.gpus)}</span><A class="link end" href={`/jobs?${q.kind}=${q.name}&state=RUNNING&group=user`}>{t('by user')}</A></header>{running.total ? <div class="table"><table class="rows"><tbody>{running.shown.map((id) => running.rows.get(id)!).filter(Boolean).map((r) => <tr key={r.id}><td class="name"><Glyph state={r.state} /><span class="sr">{stateWord(r.state)}</span> <A href={jobHref(r.id)}>{r.name}</A></td><td>{r.user}</td><td class="num">{gpus(r.gpus)}</td><td>{r.oppo ? t('opportunistic') : ''}</td><td class="num"><Ago at={r.started} /></td></tr>)}</tbody></table></div> : <Empty title={t('Nothing runs here')} />}</section>
       </div>
     </>
   );

@@ -1,7 +1,7 @@
 /** Nodes, tenants or jobs against time: past from records, future as it is foretold. */
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { clock, exact, num, save, slot, span } from '../../format';
+import { clock, exact, jobs as countJobs, num, save, slot, span } from '../../format';
 import { serverNow } from '../../live/socket';
 import { useValue } from '../../live/use';
 import { useBoxWidth } from '../../parts/box';
@@ -33,7 +33,7 @@ export default function TimelinePage(): JSX.Element {
   const move = (step: number): void => goQuery(withQuery(query.value, { from: String(Math.round(from + step * (to - from))), to: String(Math.round(to + step * (to - from))) }), true);
   return (
     <>
-      <div class="head"><h1 tabIndex={-1}>{t('Timeline')}</h1><span class="sub">{jobs.length ? t('{n} jobs', { n: jobs.length }) : data ? `${clock(data.from, now)} – ${clock(data.to, now)}` : ''}</span>
+      <div class="head"><h1 tabIndex={-1}>{t('Timeline')}</h1><span class="sub">{jobs.length ? countJobs(jobs.length) : data ? `${clock(data.from, now)} – ${clock(data.to, now)}` : ''}</span>
         <span class="acts"><button class="button" onClick={() => move(-0.5)} aria-label={t('Earlier')}><Icon name="left" /></button><button class="button" onClick={() => goQuery(withQuery(query.value, { from: null, to: null }))}>{t('now')}</button><button class="button" onClick={() => move(0.5)} aria-label={t('Later')}><Icon name="right" /></button><button class="button" onClick={() => exportSvg(svg.current)}><Icon name="download" />SVG</button></span></div>
       <div class="filters">
         <Choice name={t('Rows')} of={[['node', t('Nodes')], ['vc', t('VC / queue')], ['job', t('Jobs')]] as const} value={by} set={(v) => goQuery(withQuery(query.value, { by: v }))} />
@@ -73,6 +73,8 @@ function Chart({ data, of }: { data: Gantt; of: { current: SVGSVGElement | null 
     y += Math.max(1, ends.length) * 18 + 8;
     return { lane, bars, top, height: Math.max(1, ends.length) * 18 };
   });
+  // On a narrow screen one begins where it is now.
+  useEffect(() => { const frame = box.current?.closest('.gantt-frame'); if (frame && frame.scrollWidth > frame.clientWidth) frame.scrollLeft = Math.max(0, x(data.now) - frame.clientWidth * 0.7); }, [data.from]);
   return (
     <div ref={box}><svg class="gantt" ref={of} width={W} height={y + 24} viewBox={`0 0 ${W} ${y + 24}`} role="img" aria-label={t('Timeline')} xmlns="http://www.w3.org/2000/svg">
       <Hatches />
@@ -92,12 +94,18 @@ function Bar({ bar: b, x, y, now, end }: { bar: GanttBar; x: (at: number) => num
   const to = b.to ?? (b.forecast ? end : now);
   const solid = b.kind === 'running' && !b.forecast;
   const left = x(b.from);
+  // What runs until a time that is foretold: facts left of now, the forecast right of it.
+  const ran = b.forecast && b.kind === 'running';
+  const done = ran ? Math.max(0, x(Math.min(now, to)) - left) : 0;
   const width = Math.max(2, x(to) - left);
-  const text = `${b.name}, ${b.user}\n${segmentWord(b.kind)} ${exact(b.from)} – ${b.to ? exact(b.to) : t('now')}${b.gpus ? `\n${num(b.gpus)} GPUs` : ''}${b.text ? `\n${b.text}` : ''}`;
+  const text = `${b.name}, ${b.user}\n${segmentWord(b.kind)} ${exact(b.from)} – ${b.to ? exact(b.to) : b.from > now || b.forecast ? t('end not known') : t('now')}${b.gpus ? `\n${num(b.gpus)} GPUs` : ''}${b.text ? `\n${b.text}` : ''}`;
+  // Who holds it may be nobody whom this user knows.
+  const open = b.job ? { tabIndex: 0, role: 'link' as const, onClick: () => go(jobHref(b.job)), onKeyDown: (e: KeyboardEvent) => { if (e.key === 'Enter') go(jobHref(b.job)); } } : { role: 'img' as const };
   return (
-    <g class={`bar k${slot(b.job)}`} tabIndex={0} role="link" aria-label={text} onClick={() => go(jobHref(b.job))} onKeyDown={(e) => { if (e.key === 'Enter') go(jobHref(b.job)); }} data-job={b.job} data-from={b.from} data-to={b.to ?? ''}>
-      <rect class={solid ? 'seg-mine' : b.forecast && b.kind === 'running' ? 'seg-forecast' : `seg-${b.kind}`} x={left} y={y} width={width} height="15" rx="2"><title>{text}</title></rect>
-      {width > 46 && (solid || b.kind !== 'running') ? <text class={solid ? 'in-bar' : 'on-hatch'} x={left + 5} y={y + 11.5}>{b.name.slice(0, Math.floor(width / 6.5))}</text> : null}
+    <g class={`bar k${slot(b.job)}`} {...open} aria-label={text} data-job={b.job} data-from={b.from} data-to={b.to ?? ''} data-kind={b.kind}>
+      <rect class={solid ? 'seg-mine' : ran ? 'seg-forecast' : `seg-${b.kind}`} x={left} y={y} width={width} height="15" rx="2"><title>{text}</title></rect>
+      {done > 1 ? <rect class="seg-mine" x={left} y={y} width={done} height="15" rx="2"><title>{text}</title></rect> : null}
+      {(ran ? done : width) > 46 ? <text class={solid || ran ? 'in-bar' : 'on-hatch'} x={left + 5} y={y + 11.5}>{b.name.slice(0, Math.floor((ran ? done : width) / 6.5))}</text> : ran && width - done > 46 ? <text class="on-hatch" x={left + done + 5} y={y + 11.5}>{b.name.slice(0, Math.floor((width - done) / 6.5))}</text> : null}
     </g>
   );
 }

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""What is foretold, in the portal: expected starts and how true they were, reservations on the timeline, which nodes a cause means,
+what-if and the preview of a drain, simulations. Real Chromium on a hollow cluster; the checks are in answers.mjs."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+from chromium import PASSWORD, drive, need_browser, with_password
+from crowd import kubectl
+from visitor import PortalCluster
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from checks import Checks  # noqa: E402
+from muster import ROOT, binary  # noqa: E402
+
+
+def simulate(_):
+    """What the command says of the example, on one line."""
+    example = ROOT / "examples" / "sim"
+    command = [binary(), "sim", "--trace", str(example / "jobs.csv"), "--nodes", "4x8"]
+    command += ["--policy", str(example / "policies.yaml"), "--json", "-"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return json.dumps(json.loads(said))
+
+
+def applied(muster, text):
+    """Objects as a list of JSON."""
+    items = {"apiVersion": "v1", "kind": "List", "items": json.loads(text)}
+    muster.kubectl("create", "-f", "-", input=json.dumps(items))
+
+
+def untouched(muster):
+    """Everything that a question must leave alone."""
+    muster.wait_idle()
+    kinds = "pods,jobs,pytorchjobs,podgroups,queues,nodes,events,configmaps,secrets"
+    listed = json.loads(muster.kubectl("get", kinds, "-A", "-o", "json").stdout)["items"]
+    objects = sorted((one["kind"], one["metadata"]["uid"], one["metadata"]["resourceVersion"]) for one in listed)
+    revision = json.loads(muster.kubectl("get", "--raw", "/api/v1/pods").stdout)["metadata"]["resourceVersion"]
+    return json.dumps([len(objects), hash(str(objects)), revision])
+
+
+def main():
+    need_browser()
+    check = Checks()
+    with with_password(PortalCluster("--hollow", nodes=4, gpus=4)) as muster:
+        requests = {
+            "@kubectl": lambda arguments: kubectl(muster, arguments),
+            "@create": lambda text: applied(muster, text),
+            "@idle": lambda _: muster.wait_idle(60),
+            "@all": lambda _: untouched(muster),
+            "@sim": simulate,
+        }
+        program = pathlib.Path(__file__).with_suffix(".mjs")
+        drive(check, program, muster.portal.rstrip("/"), sys.argv[1:], PASSWORD, requests)
+    return check.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
