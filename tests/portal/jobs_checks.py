@@ -2,9 +2,12 @@
 """Jobs of every kind in one list: rows, filters, sorts, windows, differences, acts, and who may see what."""
 import json
 import pathlib
+import re
 import sys
+import time
 import urllib.parse
 
+from load import cpu_s
 from visitor import API, PortalCluster, Visitor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -133,6 +136,39 @@ def live(visitor, waiting):
             tab.say({"sub": number, "topic": "counts"})
         refused = tab.hear(lambda message: "error" in message)
         check("at most 16 subscriptions", refused["error"]["code"] == "TooManyRequests", refused)
+
+
+def many_tabs(muster, visitor, count=200):
+    """Many open portals are told of a change, and cost little while nothing changes."""
+    tabs = []
+    before = memory_kib(muster)
+    for number in range(count):
+        if number % 30 == 0:  # a session has at most 32 sockets
+            person = Visitor(muster.portal)
+            person.sign_in(muster.admin_token())
+        tab = person.live()
+        tab.say({"sub": 1, "topic": "jobs", "query": {"q": "seen-by-all"}, "window": [0, 50]})
+        tabs.append(tab)
+    for tab in tabs:
+        tab.hear(lambda message: message.get("sub") == 1)
+    each = (memory_kib(muster) - before) / count
+    check(f"[58] an open portal takes {each:.0f} KiB (1024)", each <= 1024, each)
+    used, begun = cpu_s(muster), time.monotonic()
+    time.sleep(4)
+    share = (cpu_s(muster) - used) / (time.monotonic() - begun)
+    check(f"[58] {count} of them take {share * 100:.1f} % of a core while nothing changes (25)", share <= 0.25, share)
+    submit(visitor, batch_job("seen-by-all", 0))
+    told = sum(bool(tab.hear(lambda message: "default/job/seen-by-all" in message.get("set", {}))) for tab in tabs)
+    check("[58] each of them is told of a change", told == count, told)
+    for tab in tabs:
+        tab.socket.close()
+    visitor.ask("POST", f"{API}/jobs:act", {"action": "stop", "ids": ["default/job/seen-by-all"]})
+    visitor.wait(f"{API}/jobs?q=seen-by-all", lambda answer: answer["total"] == 0)
+
+
+def memory_kib(muster):
+    text = pathlib.Path(f"/proc/{muster.process.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", text).group(1))
 
 
 def acts(visitor, muster):
@@ -277,6 +313,7 @@ with PortalCluster("--hollow", nodes=2, gpus=4) as muster:
     admin.user = who["user"]
     waiting = many_kinds(admin)
     live(admin, waiting)
+    many_tabs(muster, admin)
     acts(admin, muster)
     checks(muster, admin)
     rights(muster, admin)

@@ -60,7 +60,7 @@ def sizes(check):
             ("the map", of("topology"), TOPOLOGY),
             ("everything", sum(size.values()), ALL),
         ]:
-            check(f"{what}: {kb:.0f} kB of at most {most}", 0 < kb <= most)
+            check(f"[57] {what}: {kb:.0f} kB of at most {most}", 0 < kb <= most)
         foreign = [
             name
             for name in names

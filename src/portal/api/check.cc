@@ -100,6 +100,7 @@ Task<json::Value> check_pai(World& world, const User& user, std::string text) {
   json::Array findings;
   std::string objects;
   json::Value decision;
+  std::string undecided;
   if (!answer) {
     findings.push_back(finding({}, "", answer.error().message));
   } else {
@@ -117,13 +118,18 @@ Task<json::Value> check_pai(World& world, const User& user, std::string text) {
       ask.ns = std::string(kube::namespace_of(framework));
       ask.object = framework;
       ask.as_portal = true;
-      decision = co_await decide_beforehand(world, user, std::move(ask));
+      auto decided = co_await decide_beforehand(world, user, std::move(ask));
+      if (decided)
+        decision = std::move(*decided);
+      else
+        undecided = decided.error().message;
     }
   }
   co_return json::Value{{"kind", "openpai"},
                         {"diagnostics", std::move(findings)},
                         {"objects", objects},
-                        {"decision", std::move(decision)}};
+                        {"decision", std::move(decision)},
+                        {"undecided", undecided}};
 }
 
 Task<json::Value> check_kube(World& world, const User& user, std::string text, json::Value value) {
@@ -167,7 +173,11 @@ Task<json::Value> check_kube(World& world, const User& user, std::string text, j
     DecisionAsk ask;
     ask.ns = ns;
     ask.object = std::move(value);
-    result.get_object()["decision"] = co_await decide_beforehand(world, user, std::move(ask));
+    auto decided = co_await decide_beforehand(world, user, std::move(ask));
+    if (decided)
+      result.get_object()["decision"] = std::move(*decided);
+    else
+      result.get_object()["undecided"] = decided.error().message;
   }
   co_return result;
 }

@@ -130,14 +130,14 @@ Task<bool> decides_beforehand(client::Client& client) {
   });
 }
 
-Task<json::Value> decide_beforehand(World& world, User user, DecisionAsk ask) {
+Task<Result<json::Value>> decide_beforehand(World& world, User user, DecisionAsk ask) {
   const std::string target = fmt::format("{}/namespaces/{}/check", root(), percent_encode(ask.ns));
   Result<json::Value> answer = json::Value();
   if (ask.as_portal)
     answer = co_await world.kube.own().raw("POST", target, std::move(ask.object));
   else
     answer = co_await world.kube.call_as(user, "POST", target, std::move(ask.object));
-  if (!answer) co_return nullptr;
+  if (!answer) co_return fail(answer.error());
   const VisiblePtr visible = co_await world.rights.visible(std::move(user));
   co_return decision_value(world, *visible, *answer);
 }

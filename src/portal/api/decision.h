@@ -16,8 +16,8 @@ struct DecisionAsk {
   /// yes already. Otherwise in the user's own name.
   bool as_portal = false;
 };
-/// Null where the cluster gives no such answer, or not now.
-Task<json::Value> decide_beforehand(World& world, User user, DecisionAsk ask);
+/// Fails with the reason where the cluster gives no such answer, or not now.
+Task<Result<json::Value>> decide_beforehand(World& world, User user, DecisionAsk ask);
 
 /// The decision on what was refused.
 json::Value refused_decision(const World& world, const std::string& message);

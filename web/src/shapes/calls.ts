@@ -56,6 +56,8 @@ export interface Check {
   objects: string;
   /** null where the server cannot decide (no `check` in features) or there are errors. */
   decision: Decision | null;
+  /** Why there is none now, e.g. that too many ask at once. */
+  undecided?: string;
 }
 
 /** POST `/jobs` (text/yaml): 201 (Kubernetes kinds), 202 (OpenPAI). */

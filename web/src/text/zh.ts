@@ -674,4 +674,5 @@ export const zh: Record<string, string> = {
   'What is free is guaranteed to others: {queue} wants {wanted} {resource}, {available} are left for it.': '空闲的都保证给别人：{queue} 需要 {wanted} {resource}，剩下 {available}。',
   '1 job': '1 个作业',
   '{browser} on {system}': '{system} 上的 {browser}',
+  'No decision now': '暂时没有决定',
 };

@@ -80,7 +80,7 @@ export default function Submit(): JSX.Element {
         </div>
         <div class="stack">
           {wrong ? <section class="decision toned-FAILED" role="alert"><h2>{t('Refused')}</h2><p>{wrong}</p></section> : null}
-          {check?.decision ? <DecisionCard decision={check.decision} asking={asking || checked !== text} use={setText} /> : null}
+          {check?.decision ? <DecisionCard decision={check.decision} asking={asking || checked !== text} use={setText} /> : check?.undecided && has('decide') ? <section class="decision" role="status"><h2>{t('No decision now')}</h2><p class="faint">{check.undecided}</p></section> : null}
           <section class="card"><header><h2>YAML</h2><span class="note">{check && !check.diagnostics.length ? t('no findings') : ''}</span></header><div class="editor-frame">{text === null ? null : <Editor text={text} changed={setText} diagnostics={check?.diagnostics ?? []} label={t('YAML of the job')} submit={() => void submit()} />}</div>
             {check?.diagnostics.length ? <Findings list={check.diagnostics} /> : null}
           </section>
