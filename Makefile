@@ -3,7 +3,7 @@ MUSTER := build/muster
 export JOBS ?= $(shell nproc)
 CONFIGURE := [ -f build/build.ninja ] || { echo "==> configuring"; cmake --preset release >/dev/null; }
 
-.PHONY: up down build test sanitize test-unit test-e2e test-kubernetes test-crash soak bench demo profile reproducible tidy format clean help packages-build packages-test kubernetes
+.PHONY: up down build test sanitize test-unit test-e2e test-kubernetes test-crash soak bench demo profile reproducible release tidy format clean help packages-build packages-test kubernetes
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -66,6 +66,9 @@ reproducible: ## Build the commit twice, in different folders, and compare the b
 
 profile: build ## Count what a busy cluster runs most, for release builds (cmake/muster.profdata)
 	@tools/profile
+
+release: build ## A Debian package, a container image, a Helm chart and their checksums in dist/ (docs/install.md)
+	@tools/release
 
 demo: build ## A first minute: two jobs, one GPU, what happened and why; then the portal of a busy cluster
 	@tools/demo.sh
