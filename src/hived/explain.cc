@@ -79,7 +79,7 @@ std::string explain_virtual_cluster(const CellAllocator& allocator, const std::s
   std::string out = owned.empty()
                         ? fmt::format("Virtual cluster {} owns nothing{}.\n",
                                       name,
-                                      vc.configured ? "" : ": the configuration has it no more")
+                                      vc.configured ? "" : ": it is no longer in the configuration")
                         : fmt::format("Virtual cluster {} owns:\n{}", name, owned);
   std::string gangs;
   for (const Group* group : allocator.groups()) {

@@ -42,11 +42,11 @@ std::vector<command::Flag> answers_flags(const char* history) {
       {.name = "history",
        .value = history,
        .help =
-           "keep records of ended jobs for so many days and so many jobs; none to keep none (docs/answers.md)",
+           "keep records of ended jobs for this many days and of at most this many jobs; none keeps none (docs/answers.md)",
        .value_name = "DAYS,JOBS"},
       {.name = "history-dir",
        .help =
-           "also append the record of each ended job to a file of this folder, a file a day; nothing there is ever removed",
+           "also append the record of each ended job to a file in this folder, one file per day; nothing there is ever removed",
        .completes = Completes::kFiles,
        .value_name = "FOLDER"},
   };

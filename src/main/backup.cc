@@ -133,8 +133,7 @@ command::Command with_data(std::string name, std::string summary, command::Run r
 }  // namespace
 
 command::Command backup_command() {
-  command::Command made =
-      with_data("backup", "Copy everything the cluster knows to one file", run_backup);
+  command::Command made = with_data("backup", "Back up the cluster to one file", run_backup);
   made.details =
       "The cluster may be running and in use: the copy shows one moment of it. It holds all objects and the cluster's keys, not the files of pods and volumes, images or logs.";
   made.examples = "  muster backup cluster-$(date +%F).backup\n";
@@ -142,9 +141,10 @@ command::Command backup_command() {
 }
 
 command::Command restore_command() {
-  command::Command made = with_data("restore", "Make a cluster's folder of a backup", run_restore);
+  command::Command made =
+      with_data("restore", "Restore a cluster's folder from a backup", run_restore);
   made.details =
-      "The folder must have no cluster yet. Kubeconfigs and tokens from before keep working; clients that watch are told to list again; pods that ran start again where their restart policy says so.";
+      "The folder must have no cluster yet. Kubeconfigs and tokens from before keep working; clients that watch list again; pods that ran start again where their restart policy says so.";
   made.examples =
       "  muster restore cluster-2026-11-16.backup\n"
       "  muster restore cluster-2026-11-16.backup --data /srv/muster && muster up --data /srv/muster\n";

@@ -81,7 +81,7 @@ command::Command down_command() {
 }
 
 command::Command status_command() {
-  command::Command made = with_data("status", "Say whether a cluster runs, and where", run_status);
+  command::Command made = with_data("status", "Show whether a cluster runs, and where", run_status);
   made.details = "Exits with 0 when it runs, else with 1.";
   made.examples = "  muster status\n";
   return made;

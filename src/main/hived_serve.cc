@@ -238,7 +238,7 @@ command::Command hived_serve_command() {
   command::Command serve;
   serve.name = "serve";
   serve.arguments = "[FILE]";
-  serve.summary = "Answer as HiveD's scheduler does, for a cluster that keeps kube-scheduler";
+  serve.summary = "Serve HiveD's extender API, for a cluster that keeps kube-scheduler";
   serve.details =
       "Serves the extender verbs filter, preempt and bind and the inspect API over plain HTTP at the configuration's webServerAddress "
       "(:9096 unless it says otherwise). FILE is HiveD's own configuration (default $CONFIG, then ./hivedscheduler.yaml). It is read again when it "

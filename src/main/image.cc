@@ -54,7 +54,7 @@ command::Command image_command() {
   import.run = run_import;
   command::Command made;
   made.name = "image";
-  made.summary = "Bring images to the cluster on this machine";
+  made.summary = "Add images to the cluster on this machine";
   made.examples = "  muster image import train.tar\n";
   made.children = {import};
   return made;

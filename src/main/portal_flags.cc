@@ -85,7 +85,7 @@ std::vector<command::Flag> portal_flags(const char* by_default) {
        .type = FlagType::kBool,
        .value = "false",
        .help =
-           "serve the portal without TLS to other machines, too; whoever listens in on the network can read passwords"},
+           "serve the portal without TLS to other machines too; anyone on the network can then read passwords"},
       {.name = "portal-host",
        .help =
            "names under which browsers reach the portal, besides this machine's (separated by commas)",

@@ -448,14 +448,14 @@ std::vector<command::Flag> run_flags() {
        .value_name = "NAME"},
       {.name = "gang-scheduler",
        .help =
-           "which PodGroups jobs get: muster (default), volcano, none, or a scheduler-plugins name",
+           "kind of PodGroups that jobs get: muster (default), volcano, none, or a scheduler-plugins name",
        .completes = Completes::kWords,
        .words = {"muster", "volcano", "none"},
        .value_name = "NAME"},
       {.name = "gpus-per-node",
        .value = "8",
        .help =
-           "how many GPUs a worker gets of an MPIJob v1alpha1 that says only how many it needs in all (gpus)",
+           "GPUs per worker of an MPIJob v1alpha1 that says only how many it needs in all (gpus)",
        .value_name = "N"},
       {.name = "metrics",
        .help =
@@ -476,7 +476,7 @@ std::vector<command::Flag> run_flags() {
       {.name = "queue-access",
        .value = "open",
        .help =
-           "what the webhook says at /queues; closed: who uses a queue or virtual cluster needs the verb \"use\" on it, or a namespace that the queue allows (docs/security.md)",
+           "what the webhook answers at /queues; closed: using a queue or virtual cluster requires the verb \"use\" on it, or a namespace that the queue allows (docs/security.md)",
        .completes = Completes::kWords,
        .words = {"open", "closed"},
        .value_name = "MODE"},
@@ -490,7 +490,7 @@ std::vector<command::Flag> run_flags() {
        .value_name = "IMAGE"},
       {.name = "admin-password-file",
        .help =
-           "the password of the first administrator of OpenPAI's API; without it none is made up, and people must be there already",
+           "the password of the first administrator of OpenPAI's API; without it none is generated, and users must exist already",
        .completes = Completes::kFiles,
        .value_name = "FILE"},
       {.name = "without",

@@ -295,16 +295,16 @@ std::vector<command::Flag> sim_flags() {
        .type = FlagType::kBool,
        .value = "false",
        .help =
-           "hold forecasts of starts against what came, instead of comparing waits: every 20th job at its submission and three of those that wait every two hours"},
+           "compare forecasts of starts with what happened, instead of comparing waits: every 20th job at its submission and three of those that wait every two hours"},
       {.name = "score-every",
        .type = FlagType::kInt,
        .value = "1",
-       .help = "score only every so many-th of these moments",
+       .help = "score only every Nth of these moments",
        .value_name = "N"},
       {.name = "score-draws",
        .type = FlagType::kInt,
        .value = "20",
-       .help = "courses that are played for one forecast",
+       .help = "simulations per forecast",
        .value_name = "N"},
       {.name = "json",
        .help = "write the summary as JSON (- for standard output)",
@@ -332,7 +332,7 @@ command::Command sim_command(Score score) {
       "  muster sim --trace jobs.csv.gz --nodes nodes.csv --from 3590959s --to 4800558s --speed 2\n"
       "  # Policies of a file side by side, each queue with the GPUs of its virtual cluster\n"
       "  muster sim --trace jobs.csv.gz --nodes 352x8 --policy policies.yaml --quotas vc_nodes.csv\n"
-      "  # How good would the foretold starts have been, with durations told and without?\n"
+      "  # How accurate would forecasts of starts have been, with durations declared and without?\n"
       "  muster sim --trace jobs.csv.gz --nodes 64x8 --policy backfill,backfill-unknown --score\n";
   made.flags = sim_flags();
   made.run = [score = std::move(score)](command::Call& call) { return run_sim(call, score); };

@@ -244,7 +244,7 @@ Result<Outcome> replay_cells(const std::vector<Job>& jobs,
       return fail(
           Code::kInvalid,
           fmt::format(
-              "job \"{}\": queue \"{}\" is no virtual cluster of the configuration, which has {}",
+              "job \"{}\": queue \"{}\" is not a virtual cluster of the configuration, which has {}",
               job.name,
               job.queue,
               join(names, ", ")));

@@ -86,7 +86,7 @@ virtualClusters:
   const auto stranger = parse_jobs("job_id,submit_s,vc,gpus,duration_s\n0,0,c,1,1\n", {});
   EXPECT_EQ(
       replay_cells(*stranger, config->cells, *named_policy("skip"), {}).error().message,
-      "job \"job-0\": queue \"c\" is no virtual cluster of the configuration, which has a, b");
+      "job \"job-0\": queue \"c\" is not a virtual cluster of the configuration, which has a, b");
 }
 
 TEST(Cells, AGangThatWaitedLongIsReservedForAsInARunningCluster) {

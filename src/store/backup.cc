@@ -108,7 +108,7 @@ class Partial {
 
 Result<Database> open_store(const std::string& path) {
   if (!fs::exists(path))
-    return fail(Code::kNotFound, fmt::format("there is no cluster: \"{}\" is not there", path));
+    return fail(Code::kNotFound, fmt::format("there is no cluster: \"{}\" does not exist", path));
   auto database = Database::open(path, /*read_only=*/false);
   if (!database) return database;
   const auto format = database->query_integer("PRAGMA user_version", 0);
@@ -163,8 +163,9 @@ Result<Database> open_backup(const std::string& path) {
   const auto no_backup = [&](std::string_view why) {
     return fail(
         Code::kInvalid,
-        fmt::format(
-            "\"{}\" is no whole backup: {}; wanted a file that 'muster backup' made", path, why));
+        fmt::format("\"{}\" is not a complete backup: {}; expected a file made by 'muster backup'",
+                    path,
+                    why));
   };
   auto database = Database::open(path, /*read_only=*/true);
   if (!database) return no_backup(database.error().message);

@@ -81,7 +81,7 @@ def check_7(muster):
     check("7 no time in the table", " none " in row + " " and not CLOCK.search(row), table)
     text = muster.cli("explain", "waits").stdout
     line = next((line for line in text.splitlines() if "start can be told" in line or "Starts about" in line), "")
-    check("7 explain says that none can be told", "No start can be told" in line and not CLOCK.search(line), text)
+    check("7 explain says that none can be told", "No start can be predicted" in line and not CLOCK.search(line), text)
     muster.kubectl("delete", "pod", "hold", "waits", "--grace-period=0", "--force")
     for i in range(6):
         apply(muster, pod(f"run-{i}", 4, 2))
@@ -103,7 +103,7 @@ def check_11(muster):
         said,
     )
     text = muster.cli("explain", "huge").stdout
-    check("11 explain tells no start", "Starts about" not in text and "No start can be told" in text, text)
+    check("11 explain tells no start", "Starts about" not in text and "No start can be predicted" in text, text)
     muster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
 
 

@@ -219,11 +219,11 @@ def what_is_no_backup_is_refused():
             check(f"and leaves no cluster behind ({name})", not (scratch / "new" / "muster.db").exists())
 
         (scratch / "text").write_text("no database at all, but long enough to be looked at " * 100)
-        refused("text", "is no whole backup")
+        refused("text", "is not a complete backup")
         shutil.copy(file, scratch / "cut")
         with open(scratch / "cut", "r+b") as cut:
             cut.truncate(file.stat().st_size // 2)
-        refused("cut", "is no whole backup")
+        refused("cut", "is not a complete backup")
         sqlite3.connect(scratch / "other").execute("CREATE TABLE t(a)").connection.close()
         refused("other", "another kind of file")
         shutil.copy(file, scratch / "newer")

@@ -65,8 +65,9 @@ Result<std::vector<std::string>> read_paths(const json::Value& list, const char*
   auto out = words(list);
   for (const auto& path : out) {
     if (!path.starts_with('/') || path.find("/../") != std::string::npos || path.ends_with("/.."))
-      return fail(Code::kInvalid,
-                  fmt::format("host.{}: \"{}\" is no absolute path without \"..\"", field, path));
+      return fail(
+          Code::kInvalid,
+          fmt::format("host.{}: \"{}\" must be an absolute path without \"..\"", field, path));
   }
   return out;
 }
@@ -141,7 +142,7 @@ Result<ImageFile> ImageFile::parse(const std::string& text) {
     if (one.name.empty() || one.name.find('/') != std::string::npos || one.name.starts_with('.'))
       return fail(
           Code::kInvalid,
-          fmt::format("registries: \"{}\" is no registry's host, e.g. registry.example:5000",
+          fmt::format("registries: \"{}\" is not a registry's host, such as registry.example:5000",
                       one.name));
     out.registries.push_back(std::move(one));
   }

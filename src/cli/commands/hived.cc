@@ -250,7 +250,7 @@ Command hived_command() {
   Command check;
   check.name = "check";
   check.arguments = "FILE";
-  check.summary = "Say what a new configuration would do to running gangs";
+  check.summary = "Show what a new configuration would do to running gangs";
   check.details =
       "Exits with 1 when the file is wrong. Without a cluster, or with one that has no cells, only the file itself is checked.";
   check.examples = "  muster hived check new.yaml\n";
@@ -260,7 +260,7 @@ Command hived_command() {
   Command apply;
   apply.name = "apply";
   apply.arguments = "FILE";
-  apply.summary = "Make a new configuration the cluster's: says what it does to whom, then does it";
+  apply.summary = "Apply a new configuration: show what it does to whom, then do it";
   apply.details =
       "Nothing that runs is evicted. When a gang loses its guarantee, or cells it sits on, it asks first.";
   apply.examples = "  muster hived apply new.yaml\n  muster hived apply --yes new.yaml\n";

@@ -217,7 +217,7 @@ Command pai_command() {
   import.name = "import";
   import.arguments = "DIR";
   import.summary =
-      "Take an OpenPAI over: users, groups, service configuration and jobs of a folder";
+      "Take over an OpenPAI: users, groups, service configuration and jobs of a folder";
   import.details =
       "DIR has what there is of: services-configuration.yaml and layout.yaml (paictl config pull), users.yaml and groups.yaml (kubectl get secrets -n pai-user-v2 -o yaml, -n pai-group), jobs/USER~JOB.yaml (GET /api/v2/jobs/USER~JOB/config). What is here already stays as it is, so the command can be repeated. Exits with 1 when something could not be taken over.";
   import.examples = "  muster pai import --dry-run ~/openpai\n  muster pai import ~/openpai\n";
@@ -238,7 +238,7 @@ Command pai_command() {
   import.run = InSession{&run_import};
   Command made;
   made.name = "pai";
-  made.summary = "Take an OpenPAI over";
+  made.summary = "Take over an OpenPAI";
   made.children = {std::move(import)};
   return made;
 }

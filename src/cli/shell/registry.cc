@@ -244,7 +244,7 @@ Command priority() {
 Command explain() {
   Command made = command("explain",
                          "JOB|POD|KIND/NAME",
-                         "Say why a job or a pod waits, or what became of it",
+                         "Explain why a job or a pod waits, or what became of it",
                          &run_explain);
   made.aliases = {"why"};
   made.details =
@@ -258,10 +258,10 @@ Command explain() {
 }
 
 Command when() {
-  Command made = command("when", "[JOB…]", "Say when jobs that wait will start", &run_when);
+  Command made = command("when", "[JOB…]", "Show when waiting jobs will start", &run_when);
   made.details =
       "START is the middle of what may come, 8 in 10 starts lie in RANGE, and BASIS is what that rests on: known (those before it declare how long they last), learned (from runs like them), "
-      "or none, and then no time is told. With --file or --gpus it is about a job that is not submitted: whether it would start now and where, wait and until when, or be refused, and what would "
+      "or none, in which case no time is given. With --file or --gpus it is about a job that is not submitted: whether it would start now and where, wait and until when, or be refused, and what would "
       "start at once instead. Nothing is stored.";
   made.examples =
       "  muster when\n  muster when medium -o json\n  muster when --queue research --watch\n  muster when -f job.yaml --exit-code\n  muster when --gpus 32 --tasks 4 --for 2h\n";
@@ -269,7 +269,7 @@ Command when() {
   made.flags = {
       all_namespaces(),
       {.name = "queue", .help = "what waits in this queue", .completes = Completes::kQueues},
-      {.name = "limit", .type = FlagType::kInt, .value = "100", .help = "at most so many"},
+      {.name = "limit", .type = FlagType::kInt, .value = "100", .help = "show at most this many"},
       yes("watch", 'w', "go on showing what changes until nothing waits"),
       {.name = "file",
        .shorthand = 'f',
@@ -278,11 +278,11 @@ Command when() {
        .value_name = "FILE"},
       {.name = "gpus",
        .type = FlagType::kInt,
-       .help = "a job of so many GPUs that is not submitted"},
+       .help = "ask about a job of this many GPUs that is not submitted"},
       {.name = "tasks",
        .type = FlagType::kInt,
        .value = "1",
-       .help = "with --gpus: in so many tasks that start together"},
+       .help = "with --gpus: split into this many tasks that start together"},
       {.name = "for",
        .type = FlagType::kDuration,
        .help = "with --gpus: how long it lasts, such as 2h"},
@@ -296,7 +296,7 @@ Command when() {
 Command whatif() {
   Command made = command("whatif", "", "Try a change on a copy of the cluster", &run_whatif);
   made.details =
-      "Says what would become of the jobs that wait and run if the cluster were changed so: the engine plays both futures on copies, with the same durations, and nothing is changed. Flags may be "
+      "Shows what a change would do to waiting and running jobs. The engine plays both futures on copies, with the same durations; the cluster itself is not changed. Flags may be "
       "repeated and combined; most take a time from now behind an @, such as --drain node-1@2h.";
   made.examples =
       "  muster whatif --add-nodes 4x8\n  muster whatif --drain gpu-1 --drain gpu-2@2h\n  muster whatif --queue research:capability.gpu=64 --stop sweep-17\n  muster whatif --submit job.yamlx10 "
@@ -307,20 +307,20 @@ Command whatif() {
     return flag;
   };
   made.flags = {
-      list("add-nodes", "NxGPUS[:MODEL]", "so many nodes more, like one of so many GPUs"),
-      list("remove-node", "NODE[@TIME]", "the node is gone"),
-      list("drain", "NODE[@TIME]", "the node is cordoned, and its jobs are evicted"),
-      list("stop", "JOB[@TIME]", "the job is stopped"),
-      list("submit", "FILE[xN]", "the job is submitted, so many times"),
-      list("priority", "JOB:CLASS", "the job gets another priority class"),
-      list("lasts", "JOB:DURATION", "the job lasts so long"),
-      list("queue", "QUEUE:KEY=VALUE", "the queue has another weight, state, or capability.gpu"),
+      list("add-nodes", "NxGPUS[:MODEL]", "add N nodes like an existing one with that many GPUs"),
+      list("remove-node", "NODE[@TIME]", "remove the node"),
+      list("drain", "NODE[@TIME]", "cordon the node and evict its jobs"),
+      list("stop", "JOB[@TIME]", "stop the job"),
+      list("submit", "FILE[xN]", "submit the job, N times"),
+      list("priority", "JOB:CLASS", "give the job another priority class"),
+      list("lasts", "JOB:DURATION", "assume that the job lasts this long"),
+      list("queue", "QUEUE:KEY=VALUE", "change the queue's weight, state or capability.gpu"),
       {.name = "hived",
-       .help = "HiveD's configuration is this file",
+       .help = "use this file as HiveD's configuration",
        .completes = Completes::kFiles,
        .value_name = "FILE"},
       {.name = "policy",
-       .help = "the policy is this file",
+       .help = "use the policy in this file",
        .completes = Completes::kFiles,
        .value_name = "FILE"},
       {.name = "file",
@@ -340,7 +340,7 @@ Command whatif() {
 Command history() {
   Command made = command("history",
                          "[JOB]",
-                         "List the jobs on record, also deleted ones, or what happened to one",
+                         "List recorded jobs, deleted ones included, or show what happened to one",
                          &run_history);
   made.details =
       "Times of --since and --until are a date, a time (RFC 3339) or an age, such as 7d or 36h.";
@@ -360,7 +360,7 @@ Command history() {
       {.name = "limit",
        .type = FlagType::kInt,
        .value = "100",
-       .help = "at most so many, newest first"},
+       .help = "show at most this many, newest first"},
       {.name = "export",
        .help = "print a trace that muster sim reads: trace",
        .completes = Completes::kWords,
@@ -370,7 +370,8 @@ Command history() {
 }
 
 Command report() {
-  Command made = command("report", "", "Say who used how much, and how long jobs waited", nullptr);
+  Command made =
+      command("report", "", "Report who used how much, and how long jobs waited", nullptr);
   const Flag from{.name = "from", .help = "from this day on: 2026-11-01, or an age (default 30d)"};
   const Flag to{.name = "to", .help = "until before this day"};
   const Flag by{
@@ -393,7 +394,7 @@ Command report() {
   Command waits = command("waits", "", "How long jobs waited", &run_report_waits);
   waits.flags = {by, from, to, output({"json", "csv"})};
   Command accuracy =
-      command("accuracy", "", "How good the foretold starts were", &run_report_accuracy);
+      command("accuracy", "", "Compare forecast starts with real ones", &run_report_accuracy);
   accuracy.flags = {from, to, output({"json", "csv"})};
   made.children = {usage, waits, accuracy};
   return made;

@@ -69,7 +69,7 @@ std::vector<Flag> run_flags() {
       .bare = "finished",
       .completes = Completes::kWords,
       .words = {"finished", "running"}};
-  Flag timeout = period("timeout", "give up waiting after this long (exit 4); 0 waits for ever");
+  Flag timeout = period("timeout", "give up waiting after this long (exit 4); 0 waits forever");
   return {dry, wait, timeout};
 }
 
@@ -110,14 +110,12 @@ std::vector<Flag> shared_flags() {
        .help = "queue the job before it is admitted; --queue=NAME puts it into that queue",
        .bare = "true",
        .completes = Completes::kQueues},
-      choice(
-          "on-preempt",
-          "",
-          "what becomes of the job when it loses its GPUs: fail, or requeue to wait and start again",
-          {"fail", "requeue"}),
-      period(
-          "expected-duration",
-          "how long it will run, as far as known: lets it fill a gap before a larger job starts"),
+      choice("on-preempt",
+             "",
+             "what to do when the job loses its GPUs: fail, or requeue to wait and start again",
+             {"fail", "requeue"}),
+      period("expected-duration",
+             "how long it will run, if known: lets it fill a gap before a larger job starts"),
       list(
           "toleration",
           0,

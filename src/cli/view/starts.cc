@@ -122,7 +122,7 @@ std::string starts_part(const json::Value& forecast, Time now) {
   const std::string_view basis = json::string_at(start, "basis");
   std::string out = "\n";
   if (basis == "none") {
-    out += fmt::format("No start can be told: {}.", json::string_at(start, "because"));
+    out += fmt::format("No start can be predicted: {}.", json::string_at(start, "because"));
     if (at(start, "notBefore").is_string())
       out += fmt::format(" Not before {}.", moment_text(at(start, "notBefore"), now));
     out += "\n";

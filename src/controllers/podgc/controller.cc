@@ -63,7 +63,7 @@ Task<Result<void>> Controller::work(std::string name) {
     // What was begun is finished, also when the node is back: a pod that was said to have failed
     // would stay as it is for ever, in the way of its successor.
     if (!pod || (there && !is_lost(*pod))) continue;
-    log::info("controllers", "node {} is no more: pod {} is deleted", name, key);
+    log::info("controllers", "node {} is gone: deleting pod {}", name, key);
     const auto gone = co_await remove(pod);
     if (!gone) co_return gone;
   }

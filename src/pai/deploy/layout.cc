@@ -66,7 +66,7 @@ Result<void> read_yaml(const std::string& path, const WorkerSize& size, Layout& 
                     .memory = size.memory};
     if (!good_host(machine.name))
       return wrong(path,
-                   fmt::format("machine-list: {} is no host name in lower case",
+                   fmt::format("machine-list: {} is not a host name in lower case",
                                muster::quoted(machine.name)));
     const json::Value& sku =
         json::at(*parsed, "machine-sku", json::string_at(entry, "machine-type"));

@@ -91,8 +91,8 @@ Task<Answer<Reply>> change_vc(Call& call) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   });
   if (!good)
-    co_return refuse(bad_parameters(
-        fmt::format("\"{}\" is no name of a virtual cluster: letters, digits and \"_\"", name)));
+    co_return refuse(bad_parameters(fmt::format(
+        "\"{}\" is not a name of a virtual cluster: wanted letters, digits and \"_\"", name)));
   co_return refuse(400,
                    "NotImplementedError",
                    "Virtual clusters are changed in HiveD's configuration, with paictl or 'muster "
