@@ -25,7 +25,7 @@ const Names kFile{"id",
                   "job",
                   "steps",
                   "notes",
-                  "covers",       // for the tables of docs/compatibility.md
+                  "covers",       // for the tables of docs/compatibility/fields.md
                   "deviations"};  // what of the recording is a defect that ours does not share
 const Names kStep{"name", "actions", "expect", "notes"};
 const Names kExpect{"job",
