@@ -223,6 +223,45 @@ const parts = {
     }
     await admin.evaluate(() => localStorage.setItem('theme', 'light'));
   },
+  /** From signing in to a stopped job, with no pointer. */
+  async keyboard() {
+    const hands = await person();
+    const press = (key) => hands.keyboard.press(key);
+    const focused = () => hands.evaluate(() => { let e = document.activeElement; while (e?.shadowRoot?.activeElement) e = e.shadowRoot.activeElement; return `${e?.tagName} ${e?.getAttribute('aria-label') ?? ''} ${e?.labels?.[0]?.textContent ?? ''} ${e?.textContent?.slice(0, 40) ?? ''}`; });
+    const tabTo = async (what) => { for (let i = 0; i < 60; i++) { if (what.test(await focused())) return true; await press('Tab'); } return false; };
+    await hands.goto(`${address}/login`);
+    await tabTo(/User name/);
+    await hands.keyboard.type('admin');
+    await press('Tab');
+    await hands.keyboard.type(password);
+    await press('Enter');
+    await hands.getByRole('heading', { name: 'Home' }).waitFor({ timeout: 30_000 });
+    await press('g');
+    await press('s');
+    await hands.getByRole('heading', { name: 'Submit Job' }).waitFor();
+    await eventually(() => editorText(hands), 8000);
+    check('55 by keys: to the form', await tabTo(/INPUT.*Name/), await focused());
+    await press('Control+a');
+    await hands.keyboard.type('by-keys');
+    check('55 by keys: to the command', await tabTo(/Command/), await focused());
+    await press('Control+a');
+    await hands.keyboard.type('echo typed; sleep 600');
+    await eventually(async () => /by-keys[^]*sleep 600/.test(await editorText(hands)));
+    await press('Control+Enter');
+    const id = await eventually(() => decodeURIComponent(/\/jobs\/(.+)$/.exec(hands.url())?.[1] ?? '') || null);
+    check('55 by keys: submitted', !!id && /by-keys/.test(id), hands.url());
+    await eventually(async () => (await api(hands, 'GET', `/jobs/${encodeURIComponent(id)}`)).body.row.state === 'RUNNING', 30_000);
+    await press('l');
+    check('55 by keys: its log', !!(await eventually(async () => /typed/.test(await hands.locator('.log').innerText()), 15_000)), await hands.locator('main').innerText());
+    check('55 by keys: to Stop', await tabTo(/BUTTON.*Stop job/), await focused());
+    await press('Enter');
+    await hands.getByRole('dialog').waitFor();
+    check('55 by keys: the dialog has the focus, and not on stopping', /Keep it/.test(await eventually(async () => (/Keep it/.test(await focused()) ? focused() : null), 3000) ?? await focused()), await focused());
+    await press('Tab');
+    await press('Enter');
+    check('55 by keys: it stops', !!(await eventually(async () => { const r = await api(hands, 'GET', `/jobs/${encodeURIComponent(id)}`); return r.status === 404 || !['RUNNING', 'WAITING'].includes(r.body.row.state); }, 20_000)));
+    await hands.context().close();
+  },
   async tabs() {
     const tabs = [];
     for (let i = 0; i < 7; i++) { const tab = await admin.context().newPage(); await tab.goto(`${address}/jobs`); tabs.push(tab); }

@@ -171,7 +171,7 @@ function WaitsFor({ wait, now }: { wait: Wait; now: number }): JSX.Element | nul
     <>
       <h3 class="sub-title">{t('Waits for the end of')}</h3>
       <table class="tight names"><tbody>{wait.waitsFor.map((w, i) => (
-        <tr key={i}><td class="strong">{w.id ? <A href={jobHref(w.id)}>{w.name}</A> : w.name}</td><td class="soft">{w.user}</td><td class="num">{gpus(w.gpus)}</td><td class="num soft" title={w.endLow && w.endHigh ? t('8 in 10: {low} – {high}', { low: clock(w.endLow, now), high: clock(w.endHigh, now) }) : ''}>{w.end ? `~${clock(Math.max(w.end, now), now)}` : t('end not known')}</td></tr>
+        <tr key={i}><td class="strong">{w.id ? <A href={jobHref(w.id)}>{w.name}</A> : w.name}</td><td class="soft">{w.user}</td><td class="num">{w.gpus ? gpus(w.gpus) : ''}</td><td class="num soft" title={w.endLow && w.endHigh ? t('8 in 10: {low} – {high}', { low: clock(w.endLow, now), high: clock(w.endHigh, now) }) : ''}>{w.end ? `~${clock(Math.max(w.end, now), now)}` : t('end not known')}</td></tr>
       ))}</tbody></table>
     </>
   );

@@ -5,7 +5,7 @@ import { yaml } from '@codemirror/lang-yaml';
 import { bracketMatching, HighlightStyle, indentUnit, syntaxHighlighting } from '@codemirror/language';
 import { lintGutter, setDiagnostics } from '@codemirror/lint';
 import { search, searchKeymap } from '@codemirror/search';
-import { EditorState } from '@codemirror/state';
+import { Annotation, EditorState } from '@codemirror/state';
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 import type { JSX } from 'preact';
@@ -33,6 +33,9 @@ const colours = syntaxHighlighting(HighlightStyle.define([
   { tag: [tags.meta, tags.keyword], color: 'var(--suspended)' },
 ]));
 
+/** A change that came from the form is not told back to it: by then the form may be further, and both would push each other for ever. */
+const outside = Annotation.define<boolean>();
+
 export interface EditorProps { text: string; changed: (text: string) => void; diagnostics?: Diagnostic[]; label: string; submit?: () => void; readOnly?: boolean }
 
 export default function Editor(p: EditorProps): JSX.Element {
@@ -52,14 +55,13 @@ export default function Editor(p: EditorProps): JSX.Element {
           keymap.of([{ key: 'Mod-Enter', run: () => { now.current.submit?.(); return true; } }, ...defaultKeymap, ...historyKeymap, ...searchKeymap, ...completionKeymap, indentWithTab]),
           lineNumbers(), history(), drawSelection(), highlightActiveLine(), bracketMatching(), closeBrackets(), autocompletion(), search({ top: true }), lintGutter(), yaml(), indentUnit.of('  '), look, colours,
           EditorView.contentAttributes.of({ 'aria-label': p.label }), EditorState.readOnly.of(p.readOnly ?? false),
-          EditorView.updateListener.of((u) => { if (u.docChanged && !ours) now.current.changed(u.state.doc.toString()); }),
+          EditorView.updateListener.of((u) => { if (u.docChanged && !u.transactions.some((x) => x.annotation(outside))) now.current.changed(u.state.doc.toString()); }),
         ],
       }),
     });
     view.current = v;
     return () => { v.destroy(); view.current = null; };
   }, []);
-  const ours = false;
   // A change from outside (form, import) replaces only what differs, so that cursor and undo stay.
   useEffect(() => {
     const v = view.current;
@@ -70,7 +72,7 @@ export default function Editor(p: EditorProps): JSX.Element {
     while (from < old.length && from < p.text.length && old[from] === p.text[from]) from++;
     let end = 0;
     while (end < old.length - from && end < p.text.length - from && old[old.length - 1 - end] === p.text[p.text.length - 1 - end]) end++;
-    v.dispatch({ changes: { from, to: old.length - end, insert: p.text.slice(from, p.text.length - end) } });
+    v.dispatch({ changes: { from, to: old.length - end, insert: p.text.slice(from, p.text.length - end) }, annotations: outside.of(true) });
   }, [p.text]);
   useEffect(() => {
     const v = view.current;
