@@ -108,6 +108,7 @@ class AgentImpl final : public Agent {
     };
     metrics_ = make_pod_metrics(context_, all);
     disk_ = std::make_unique<DiskWatch>(context_, all);
+    context_.cdi_folders = options_.cdi_folders;
     context_.pids_max = options_.pids_max > 0 ? options_.pids_max : machine_pids_max() / 2;
   }
 
@@ -333,9 +334,9 @@ class AgentImpl final : public Agent {
     for (const auto& line : runtime_->shortcomings()) log::warn("agent", "{}", line);
     if (runtime_->hides_devices()) {
       std::vector<Gpu> gpus;
-      const auto look = [&gpus] { gpus = find_gpus(); };
+      const auto look = [&gpus, this] { gpus = find_gpus(context_.cdi_folders); };
       co_await loop_.run_on_worker(look);
-      for (const auto& gpu : gpus) context_.gpu_minors[gpu.index] = gpu.minor;
+      for (const auto& gpu : gpus) context_.machine_gpus[gpu.index] = gpu;
     }
     serve_pods();
     co_return Result<void>();

@@ -32,7 +32,8 @@ struct AgentOptions {
   std::string runtime = "process";
   std::string archives;  // archives in this folder are imported at start
   int parallel_pulls_max = 3;
-  std::string api_address;  // where the API server listens
+  std::vector<std::string> cdi_folders;  // descriptions of devices: node/cdi.h
+  std::string api_address;               // where the API server listens
   int api_port = 0;
   bool hollow = false;  // every node is
   /// Processes and threads of a container; 0: half of what the machine can have, so that no pod

@@ -5,10 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "agent/image/image_file.h"
+#include "agent/node/devices.h"
 #include "agent/node/gpu_ledger.h"
 #include "agent/runtime.h"
 #include "agent/slots.h"
@@ -41,9 +44,11 @@ struct Context {
   /// Null: every image that the file does not name runs on this machine's own files.
   image::ImageSource* image_source = nullptr;
   GpuLedger gpus;
-  /// Index -> N of /dev/nvidiaN of this machine's real GPUs, where pods see only their own.
-  std::map<int, int> gpu_minors;
-  std::string hidden;  // the data folder, links resolved: no pod sees it
+  /// This machine's real GPUs by index, where pods see only their own.
+  std::map<int, Gpu> machine_gpus;
+  std::vector<std::string> cdi_folders;
+  std::set<std::string> said;  // what the log says once
+  std::string hidden;          // the data folder, links resolved: no pod sees it
   /// Processes and threads a container may have; 0: as many as the machine.
   std::int64_t pids_max = 0;
   std::function<client::EventRecorder&(const std::string& node)> events_of;

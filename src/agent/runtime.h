@@ -38,6 +38,14 @@ struct Mount {
   std::string sub_path;
   std::string host_type;  // what `source` must be: hostPath's type, "" for anything
   bool of_host = false;   // a hostPath: the machine's, not made for the pod
+  bool as_it_is = false;  // a program's or library's file: shown whoever its owner is
+};
+
+/// A device file of the machine's, or a folder of them.
+struct Device {
+  std::string source;       // absolute, on this machine
+  std::string target;       // in the container, below /dev
+  std::string permissions;  // some of "rwm"; empty: to be read and written
 };
 
 /// A tmpfs that the containers of the pod share; `path` is where it is mounted for mounts' sources.
@@ -139,7 +147,7 @@ struct ContainerConfig {
   bool privileged = false;                     // every capability and device
   std::vector<std::string> add_capabilities;   // to the usual set; without "CAP_"; "ALL"
   std::vector<std::string> drop_capabilities;  // from it
-  std::vector<int> gpus;                       // the only ones it may see
+  std::vector<Device> devices;                 // beside those that all have
   std::string joins_processes_of;  // a container of the pod whose process namespace this one shares
   Limits limits;
 };

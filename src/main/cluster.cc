@@ -154,7 +154,8 @@ Result<std::optional<std::vector<json::Value>>> Cluster::planned_nodes() {
   if (options_.gpus) {
     request.gpus = *options_.gpus;
   } else {
-    for (const agent::Gpu& gpu : agent::find_gpus()) request.real_gpus.push_back(gpu.model);
+    for (const agent::Gpu& gpu : agent::find_gpus(options_.cdi_folders))
+      request.real_gpus.push_back(gpu.model);
   }
   request.nodes = !options_.nodes.empty() ? options_.nodes : request.real_gpus.empty() ? "3" : "1";
   auto nodes = agent::plan_nodes(request, loop_.now());
@@ -321,6 +322,7 @@ Task<Result<void>> Cluster::start_agent() {
   options.archives = options_.data + "/images";
   options.parallel_pulls_max = options_.image_pulls_max;
   options.pids_max = options_.pod_pids_max;
+  options.cdi_folders = options_.cdi_folders;
   options.map_users = options_.map_pod_users;
   agent_client_ = make_client("system:muster-agent");
   agent_ = agent::make_agent(loop_, *agent_client_, std::move(options));

@@ -34,19 +34,20 @@
 namespace muster {
 
 struct ClusterOptions {
-  std::string data;               // the data folder, absolute
-  std::string address;            // where the API is served
-  std::uint16_t port = 0;         // 0: any
-  std::string nodes;              // a number, or a file of Node objects; empty: as they are
-  std::optional<int> gpus;        // of each virtual node; absent: the machine's own
-  std::string kubeconfig;         // where to write one besides; empty: nowhere
-  bool hollow = false;            // pods are only said to run
-  std::string scheduler_config;   // see scheduler::ServiceOptions; empty: none
-  std::string hived_config;       // likewise
-  std::string images;             // what image names mean here (agent/image/image_file.h); or none
-  std::string image_source;       // see agent::AgentOptions
-  std::string runtime;            // likewise
-  int image_pulls_max = 3;        // at a time
+  std::string data;              // the data folder, absolute
+  std::string address;           // where the API is served
+  std::uint16_t port = 0;        // 0: any
+  std::string nodes;             // a number, or a file of Node objects; empty: as they are
+  std::optional<int> gpus;       // of each virtual node; absent: the machine's own
+  std::string kubeconfig;        // where to write one besides; empty: nowhere
+  bool hollow = false;           // pods are only said to run
+  std::string scheduler_config;  // see scheduler::ServiceOptions; empty: none
+  std::string hived_config;      // likewise
+  std::string images;            // what image names mean here (agent/image/image_file.h); or none
+  std::string image_source;      // see agent::AgentOptions
+  std::string runtime;           // likewise
+  int image_pulls_max = 3;       // at a time
+  std::vector<std::string> cdi_folders;
   std::int64_t pod_pids_max = 0;  // processes of a container; 0: half of what the machine can have
   bool map_pod_users = true;      // root of a pod is nobody on this machine
   kube::SecurityLevel pod_security = kube::SecurityLevel::kBaseline;  // where none is set

@@ -13,6 +13,7 @@
 #include <functional>
 
 #include "agent/image/image_source.h"
+#include "agent/node/devices.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -42,6 +43,7 @@ Result<ClusterOptions> read_options(const command::Values& values) {
   options.image_source = values.text("image-source");
   const auto source = agent::image::check_source(options.image_source);
   if (!source) return fail(Code::kBadRequest, "--image-source: " + source.error().message);
+  options.cdi_folders = split_nonempty(values.text("cdi-spec-dirs"), ',');
   options.runtime = values.text("runtime");
   if (options.runtime != "process" && options.runtime != "cri")
     return fail(
@@ -344,6 +346,11 @@ std::vector<command::Flag> up_flags() {
        .completes = Completes::kWords,
        .words = {"process", "cri"},
        .value_name = "RUNTIME"},
+      {.name = "cdi-spec-dirs",
+       .value = agent::kCdiFolders,
+       .help =
+           "folders with descriptions of GPUs for containers, of the Container Device Interface (docs/gpu.md)",
+       .value_name = "FOLDERS"},
       {.name = "max-parallel-image-pulls",
        .type = FlagType::kInt,
        .value = "3",

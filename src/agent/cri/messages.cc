@@ -210,6 +210,13 @@ std::string create_container_request(const ContainerWish& wish) {
     one.message(6, pair);
   }
   for (const auto& item : config.mounts) one.message(7, mount(item));
+  for (const auto& item : config.devices) {
+    MessageWriter device;
+    one.message(8,
+                device.text(1, item.target)
+                    .text(2, item.source)
+                    .text(3, item.permissions.empty() ? "rw" : item.permissions));
+  }
   one.entry(9, kPodUid, wish.sandbox.id)
       .entry(9, kContainerName, config.name)
       .entry(9, kOwner, wish.owner)
@@ -219,10 +226,6 @@ std::string create_container_request(const ContainerWish& wish) {
       .number(14, config.tty ? 1 : 0);
   linux_part.message(1, resources(config.limits)).message(2, rights(wish));
   one.message(15, linux_part);
-  for (const auto& name : wish.cdi_devices) {
-    MessageWriter device;
-    one.message(17, device.text(1, name));
-  }
   return out.text(1, wish.sandbox_id).message(2, one).block_of(3, wish.sandbox_message).bytes();
 }
 

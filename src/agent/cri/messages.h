@@ -42,8 +42,7 @@ struct ContainerWish {
   std::string sandbox_id;
   std::string sandbox_message;
   std::string owner;
-  std::string joined;                    // a container whose processes it shares
-  std::vector<std::string> cdi_devices;  // "vendor.com/class=name"
+  std::string joined;  // a container whose processes it shares
 };
 std::string create_container_request(const ContainerWish& wish);
 std::string update_limits_request(const std::string& container_id, const Limits& limits);

@@ -1,6 +1,13 @@
 #include "agent/node/devices.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "agent/node/cdi.h"
+#include "agent/node/gpu_files.h"
+#include "base/strings.h"
 
 namespace muster::agent {
 namespace {
@@ -19,7 +26,9 @@ Function symbol(void* library, const char* name) {
 
 }  // namespace
 
-std::vector<Gpu> find_gpus() {
+namespace {
+
+std::vector<Gpu> nvml_gpus() {
   std::vector<Gpu> out;
   void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return out;
@@ -60,6 +69,32 @@ std::vector<Gpu> find_gpus() {
   shutdown();
   dlclose(library);
   return out;
+}
+
+std::vector<Gpu> described_gpus(const std::vector<std::string>& cdi_folders) {
+  std::vector<Gpu> out;
+  const auto registry = cdi::Registry::load(cdi_folders);
+  for (const auto& name : registry.names(kGpuKind)) {
+    const auto index = parse_int(name);
+    const auto edits = registry.edits_of(kGpuKind, {name});
+    constexpr std::int64_t kIndexMax = 1023;
+    if (!index || *index < 0 || *index > kIndexMax || !edits) continue;
+    Gpu gpu;
+    gpu.index = static_cast<int>(*index);
+    gpu.model = "unknown";
+    for (const auto& node : edits->nodes)
+      gpu.healthy = gpu.healthy && access(node.host_path.c_str(), F_OK) == 0;
+    if (gpu.healthy) out.push_back(std::move(gpu));
+  }
+  std::sort(out.begin(), out.end(), [](const Gpu& a, const Gpu& b) { return a.index < b.index; });
+  return out;
+}
+
+}  // namespace
+
+std::vector<Gpu> find_gpus(const std::vector<std::string>& cdi_folders) {
+  auto out = nvml_gpus();
+  return out.empty() ? described_gpus(cdi_folders) : out;
 }
 
 }  // namespace muster::agent

@@ -1,4 +1,4 @@
-/// GPUs: what this machine has (NVML, opened at run time).
+/// GPUs: what this machine has (NVML, opened at run time; else what is described for containers).
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,18 @@ namespace muster::agent {
 
 struct Gpu {
   int index = 0;
-  int minor = 0;  // N of /dev/nvidiaN, which need not be the index
+  int minor = -1;  // N of /dev/nvidiaN, which need not be the index; -1: not known
   std::string uuid;
   std::string model;
   std::int64_t memory_bytes = 0;
   bool healthy = true;
 };
 
-/// The machine's GPUs; empty without NVIDIA's library or driver. Blocking.
-std::vector<Gpu> find_gpus();
+/// Where the Container Device Interface has its files.
+inline constexpr const char* kCdiFolders = "/etc/cdi,/var/run/cdi";
+
+/// The machine's GPUs. Without NVIDIA's library or driver those with a number for a name that files
+/// in `cdi_folders` describe and whose device files are there. Blocking.
+std::vector<Gpu> find_gpus(const std::vector<std::string>& cdi_folders);
 
 }  // namespace muster::agent

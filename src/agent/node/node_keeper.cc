@@ -120,7 +120,7 @@ Task<void> NodeKeeper::report(std::string node) {
   if (at(*known, "metadata", "labels", kube::names::kGpuSimulated).is_null() &&
       !at(*known, "status", "capacity", "nvidia.com/gpu").is_null()) {
     std::vector<Gpu> found;
-    const auto work = [&found] { found = find_gpus(); };
+    const auto work = [&found, folders = context_.cdi_folders] { found = find_gpus(folders); };
     co_await context_.loop.run_on_worker(work);
     int healthy = 0;
     for (const auto& gpu : found) healthy += gpu.healthy ? 1 : 0;

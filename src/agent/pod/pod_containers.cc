@@ -8,6 +8,7 @@
 
 #include "agent/network/services.h"
 #include "agent/pod/probes.h"
+#include "base/log.h"
 #include "kube/meta.h"
 #include "kube/names.h"
 
@@ -36,11 +37,14 @@ Task<Result<ContainerConfig>> PodContainers::make_config(const ContainerRecord& 
   const auto given = sandbox_.take_gpus();
   if (given.kind != GpuAnswer::Kind::kGiven) co_return fail(Code::kUnavailable, given.message);
   const auto gpus = gpu_share(given.indices, *life_.pod, spec);
-  const bool real_gpus = !life_.context.gpu_minors.empty() && !gpus.empty() && has_real_gpus();
+  const bool real_gpus = !life_.context.machine_gpus.empty() && !gpus.empty() && has_real_gpus();
   const auto gpu_names = gpu_env(gpus, real_gpus);
   first.insert(first.end(), gpu_names.begin(), gpu_names.end());
-  const auto env = container_env(*life_.pod, spec, life_.facts(), sandbox_.objects(), first);
+  auto env = container_env(*life_.pod, spec, life_.facts(), sandbox_.objects(), first);
   if (!env) co_return fail(env.error());
+  const auto files = co_await files_of(real_gpus ? gpus : std::vector<int>(), !image.of_host());
+  if (!files) co_return fail(files.error());
+  add_gpu_env(*files, *env);
   const auto mounts = container_mounts(spec, sandbox_.volumes(), *env);
   if (!mounts) co_return fail(mounts.error());
   const int attempt = record.current ? record.restarts + 1 : 0;
@@ -49,11 +53,9 @@ Task<Result<ContainerConfig>> PodContainers::make_config(const ContainerRecord& 
   const auto profiled = read_seccomp_profile(life_.context.hidden + "/seccomp", *config);
   if (!profiled) co_return fail(profiled.error());
   config->mounts = *mounts;
+  config->mounts.insert(config->mounts.end(), files->mounts.begin(), files->mounts.end());
+  config->devices = files->devices;
   config->limits = container_limits(spec, life_.context.pids_max);
-  for (const auto index : gpus) {
-    const auto minor = life_.context.gpu_minors.find(index);
-    if (real_gpus && minor != life_.context.gpu_minors.end()) config->gpus.push_back(minor->second);
-  }
   if (const auto target = text(at(spec, "targetContainerName")); !target.empty()) {
     const auto* record_of = life_.find(target);
     if (record_of == nullptr || !record_of->running())
@@ -74,6 +76,26 @@ bool PodContainers::has_real_gpus() const {
   const auto node = life_.context.informers.get(client::resources::kNodes)
                         .find(text(at(*life_.pod, "spec", "nodeName")));
   return node && kube::label(*node, kube::names::kGpuSimulated).empty();
+}
+
+Task<Result<GpuFiles>> PodContainers::files_of(std::vector<int> indices, bool of_image) {
+  auto& context = life_.context;
+  GpuFilesWish wish;
+  wish.cdi_folders = context.cdi_folders;
+  wish.of_image = of_image;
+  for (const auto index : indices) {
+    const auto known = context.machine_gpus.find(index);
+    if (known != context.machine_gpus.end()) wish.gpus.push_back(known->second);
+  }
+  Result<GpuFiles> out;
+  if (wish.gpus.empty()) co_return out;
+  const auto work = [&out, &wish] { out = gpu_files(wish); };
+  co_await context.loop.run_on_worker(work);
+  if (!out) co_return out;
+  for (const auto& note : out->notes) {
+    if (context.said.insert(note).second) log::warn("agent", "{}", note);
+  }
+  co_return out;
 }
 
 Task<void> PodContainers::start(ContainerRecord& record) {

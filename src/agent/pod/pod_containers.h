@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "agent/node/gpu_files.h"
 #include "agent/pod/pod_life.h"
 #include "agent/pod/pod_sandbox.h"
 #include "agent/pod/pod_status_writer.h"
@@ -29,6 +30,7 @@ class PodContainers {
  private:
   Task<Result<ContainerConfig>> make_config(const ContainerRecord& record, const json::Value& spec);
   [[nodiscard]] bool has_real_gpus() const;
+  Task<Result<GpuFiles>> files_of(std::vector<int> indices, bool of_image);
   Task<bool> run_hook(ContainerRecord& record, std::string hook_name, Duration limit);
   Task<void> stop(std::shared_ptr<void> keep,
                   std::string name,

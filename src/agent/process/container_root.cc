@@ -99,6 +99,7 @@ class ContainerRoot {
                          false,
                          "",
                          "",
+                         false,
                          false});
     // Parents before children, whatever order the pod lists them in.
     std::sort(mounts_.begin(), mounts_.end(), [](const Mount& a, const Mount& b) {
@@ -142,7 +143,9 @@ class ContainerRoot {
     }
     if (!done) return done;
     if (!config_.privileged) {
-      devices_ = pod_devices(config_.gpus);
+      auto devices = pod_devices(config_.devices);
+      if (!devices) return fail(devices.error());
+      devices_ = std::move(*devices);
     } else {
       done = collect("/dev", "/dev", true);
       if (done) done = collect("/sys", "/sys", true);

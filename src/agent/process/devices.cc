@@ -1,6 +1,5 @@
 #include "agent/process/devices.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mount.h>
@@ -13,17 +12,18 @@
 #include <string>
 
 #include "agent/process/mounts.h"
-#include "base/strings.h"
 
 namespace muster::agent::process {
 namespace {
 
-void keep(const std::string& name, std::vector<DeviceMount>& out) {
-  const auto path = "/dev/" + name;
+/// False: it cannot be had; errno says why.
+bool keep(const std::string& path, const std::string& name, std::vector<DeviceMount>& out) {
   struct stat info{};
-  if (stat(path.c_str(), &info) != 0) return;
+  if (stat(path.c_str(), &info) != 0) return false;
   Fd fd(open_tree(AT_FDCWD, path.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
-  if (fd) out.push_back({name, S_ISDIR(info.st_mode), std::move(fd)});
+  if (!fd) return false;
+  out.push_back({name, S_ISDIR(info.st_mode), std::move(fd)});
+  return true;
 }
 
 void make_place(int dev, const std::string& name, bool directory) {
@@ -34,26 +34,12 @@ void make_place(int dev, const std::string& name, bool directory) {
   }
 }
 
-/// "3" of "nvidia3"; -1: not one GPU's file.
-int gpu_index(const std::string& name) {
-  if (!name.starts_with("nvidia")) return -1;
-  return static_cast<int>(parse_int(name.substr(6)).value_or(-1));
-}
-
-std::vector<std::string> entries(const char* directory) {
-  std::vector<std::string> out;
-  auto* listing = opendir(directory);
-  if (listing == nullptr) return out;
-  while (const auto* entry = readdir(listing)) out.emplace_back(entry->d_name);
-  closedir(listing);
-  return out;
-}
-
 }  // namespace
 
 Result<void> make_devices(int root) {
   std::vector<DeviceMount> usual;
-  for (const auto* name : {"null", "zero", "full", "random", "urandom", "tty"}) keep(name, usual);
+  for (const auto* name : {"null", "zero", "full", "random", "urandom", "tty"})
+    (void)keep(std::string("/dev/") + name, name, usual);
   // No device made in it by a program works: nodev. Those attached below keep what they are.
   const auto dev = new_filesystem("tmpfs",
                                   {{"mode", "0755"}, {"size", "64k"}},
@@ -79,15 +65,12 @@ Result<void> make_devices(int root) {
   return {};
 }
 
-std::vector<DeviceMount> pod_devices(const std::vector<int>& gpus) {
+Result<std::vector<DeviceMount>> pod_devices(const std::vector<Device>& given) {
   std::vector<DeviceMount> out;
-  for (const auto* name : {"pts", "shm"}) keep(name, out);
-  if (gpus.empty()) return out;  // the driver's own files are of use only with a GPU
-  for (const auto& name : entries("/dev")) {
-    const int index = gpu_index(name);
-    bool given = index < 0 && name.starts_with("nvidia");
-    for (const auto one : gpus) given = given || one == index;
-    if (given) keep(name, out);
+  for (const std::string name : {"pts", "shm"}) (void)keep("/dev/" + name, name, out);
+  for (const auto& device : given) {
+    if (!keep(device.source, device.target.substr(std::strlen("/dev/")), out))
+      return fail(system_error(fmt::format("device \"{}\"", device.source), errno));
   }
   return out;
 }
@@ -95,6 +78,8 @@ std::vector<DeviceMount> pod_devices(const std::vector<int>& gpus) {
 Result<void> attach_devices(const std::vector<DeviceMount>& devices, bool console) {
   for (const auto& one : devices) {
     const auto path = "/dev/" + one.name;
+    const auto folder = make_directories(path.substr(0, path.rfind('/')));
+    if (!folder) return folder;
     make_place(AT_FDCWD, path, one.directory);
     if (move_mount(one.fd.get(), "", AT_FDCWD, path.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
       return fail(system_error(fmt::format("mount \"{}\"", path), errno));

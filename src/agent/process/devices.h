@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/fd.h"
+#include "agent/runtime.h"
 #include "base/result.h"
 
 namespace muster::agent::process {
@@ -16,12 +17,12 @@ Result<void> make_devices(int root);
 
 /// A copy of a device file, or of a mount, that is to appear below /dev.
 struct DeviceMount {
-  std::string name;
+  std::string name;  // below /dev
   bool directory = false;
   Fd fd;
 };
-/// What is the pod's (pts, shm) and the GPUs by minor number; before the root changes.
-std::vector<DeviceMount> pod_devices(const std::vector<int>& gpus);
+/// What is the pod's (pts, shm) and what the container was given; before the root changes.
+Result<std::vector<DeviceMount>> pod_devices(const std::vector<Device>& given);
 /// After it has. `console`: the container has a terminal.
 Result<void> attach_devices(const std::vector<DeviceMount>& devices, bool console);
 

@@ -189,6 +189,7 @@ Result<DetachedMount> detach(const Mount& mount, const std::string& hidden, cons
   auto copy = copy_mount(source->get());
   if (!copy) return fail(copy.error());
   out.fd = std::move(*copy);
+  if (mount.as_it_is) return out;
   out.owners_hidden = !show_owners(out.fd.get(), owner);
   // Ours to change, unlike a path of the machine; kernels before 6.3 cannot do it for a tmpfs.
   if (out.owners_hidden && !mount.of_host) give_away(source->get(), owner);

@@ -57,6 +57,8 @@ json::Value to_json(const ShimConfig& config) {
       {"prefix", config.prefix},
       {"isolatedPort", config.isolated_port},
       {"hairpinPort", config.hairpin_port},
+      {"closed", config.closed},
+      {"key", config.key},
       {"roots",
        json::Object{{"bound", config.roots.bound},
                     {"covered", strings(config.roots.covered)},
@@ -104,6 +106,8 @@ ShimConfig shim_config_from_json(const json::Value& value) {
   config.prefix = static_cast<int>(as_int(at(value, "prefix"), 16));
   config.isolated_port = json::bool_at(value, "isolatedPort");
   config.hairpin_port = json::bool_at(value, "hairpinPort");
+  config.closed = text(at(value, "closed"));
+  config.key = text(at(value, "key"));
   const auto& roots = at(value, "roots");
   config.roots.bound = json::bool_at(roots, "bound");
   config.roots.covered = strings_from(at(roots, "covered"));
@@ -145,11 +149,13 @@ json::Value to_json(const ContainerConfig& config) {
                                   {"readOnly", mount.read_only},
                                   {"subPath", mount.sub_path},
                                   {"hostType", mount.host_type},
-                                  {"ofHost", mount.of_host}});
+                                  {"ofHost", mount.of_host},
+                                  {"asItIs", mount.as_it_is}});
   json::Array groups;
   for (const auto group : config.groups) groups.emplace_back(group);
-  json::Array gpus;
-  for (const auto index : config.gpus) gpus.emplace_back(index);
+  json::Array devices;
+  for (const auto& device : config.devices)
+    devices.push_back(json::Object{{"source", device.source}, {"target", device.target}});
   json::Object out{
       {"id", config.id},
       {"name", config.name},
@@ -174,7 +180,7 @@ json::Value to_json(const ContainerConfig& config) {
       {"privileged", config.privileged},
       {"addCapabilities", strings(config.add_capabilities)},
       {"dropCapabilities", strings(config.drop_capabilities)},
-      {"gpus", gpus},
+      {"devices", devices},
       {"joins", config.joins_processes_of},
       {"limits", to_json(config.limits)},
   };
@@ -200,7 +206,8 @@ ContainerConfig container_config_from_json(const json::Value& value) {
                              json::bool_at(mount, "readOnly"),
                              text(at(mount, "subPath")),
                              text(at(mount, "hostType")),
-                             json::bool_at(mount, "ofHost")});
+                             json::bool_at(mount, "ofHost"),
+                             json::bool_at(mount, "asItIs")});
   }
   config.log_path = text(at(value, "log"));
   config.termination_message_file = text(at(value, "terminationFile"));
@@ -219,8 +226,8 @@ ContainerConfig container_config_from_json(const json::Value& value) {
   config.privileged = json::bool_at(value, "privileged");
   config.add_capabilities = strings_from(at(value, "addCapabilities"));
   config.drop_capabilities = strings_from(at(value, "dropCapabilities"));
-  for (const auto& index : json::array_at(value, "gpus"))
-    config.gpus.push_back(static_cast<int>(as_int(index)));
+  for (const auto& device : json::array_at(value, "devices"))
+    config.devices.push_back({text(at(device, "source")), text(at(device, "target")), ""});
   config.joins_processes_of = text(at(value, "joins"));
   config.limits = limits_from_json(at(value, "limits"));
   return config;

@@ -21,6 +21,11 @@ struct ShimConfig {
   bool isolated_port = false, hairpin_port = false;  // of the bridge: see nat.h
   cgroup::Tree cgroups;
   RootPlan roots;
+  /// A folder that is closed to containers without a root of their own (landlock.h); empty: none.
+  std::string closed;
+  /// Whoever connects to the supervisor's socket says it first. Containers that share the machine's
+  /// files can reach sockets, but read nothing of ours.
+  std::string key;
 };
 
 /// The range of users that belongs to a sandbox with a network of its own.
