@@ -265,6 +265,8 @@ def without_user_namespaces_pods_run_still(c):
     if os.uname().machine != "x86_64":
         raise Skipped("the filter is for x86-64")
     program = without_user_namespaces(c.user.program)
+    (c.user.home / "open").mkdir(exist_ok=True)
+    os.chown(c.user.home / "open", c.user.uid, c.user.gid)
     before, os.environ["MUSTER"] = os.environ["MUSTER"], str(c.user.muster(program))
     try:
         with Muster("--portal", "none", nodes=1) as muster:
@@ -276,9 +278,68 @@ def without_user_namespaces_pods_run_still(c):
             equal(muster.kubectl("exec", "served", "--", "id", "-u").stdout, f"{c.user.uid}\n")
             lines = [line for line in muster.log().splitlines() if "pods share this machine's network" in line]
             equal(len(lines), 1)
+            check_24_landlock_alone_closes_the_data_folder(other, lines[0])
             muster.kubectl("delete", "pod", "served", "--now")
     finally:
         os.environ["MUSTER"] = before
+
+
+# Asks a socket of muster's for what only its owner may have: to start a program, to read a Secret.
+ASK = """
+import socket, sys
+kind, path, words = sys.argv[1:]
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET if kind == "seqpacket" else socket.SOCK_STREAM)
+s.settimeout(10)
+try:
+    s.connect(path)
+    s.sendall(words.encode())
+    print(s.recv(65536)[:200].decode(errors="replace").split("\\r")[0] or "closed")
+except OSError as e:
+    print("closed" if isinstance(e, ConnectionError) else e)
+"""
+
+
+def check_24_landlock_alone_closes_the_data_folder(c, line):
+    """Neither root nor namespaces: the kernel's Landlock keeps pods out of it, and its sockets give nothing away."""
+    if "Landlock" in line:
+        raise Skipped(line)
+    assert "the data folder is closed to them" in line, line
+    data = c.muster.data
+    names = ("pki/admin.token", "pki/ca.key", "kubeconfig", "muster.db", "agent/key")
+    spied = "".join(f"cat {data}/{n} 2>&1 | grep -c 'Permission denied'; rm -f {data}/{n} 2>/dev/null; " for n in names)
+    spied += f"touch {data}/new 2>/dev/null && echo made; (echo > {data}/kubeconfig) 2>/dev/null; mv {data}/pki /var/tmp/pki 2>/dev/null && echo moved; echo tried"
+    equal(output(c, "spy", spied), "1\n" * len(names) + "tried\n")
+    equal(c.muster.kubectl("exec", "served", "--", "sh", "-c", spied).stdout, "1\n" * len(names) + "tried\n")
+    for name in names:
+        assert (data / name).stat().st_size > 0, name
+    assert not (data / "new").exists()
+    uid = c.get("pod", "served")["metadata"]["uid"]
+    asked = [
+        (
+            "stream",
+            "api.sock",
+            "GET /api/v1/secrets HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+            "HTTP/1.1 401 Unauthorized\n",
+        ),
+        ("seqpacket", f"agent/run/{uid}/shim.sock", json.dumps({"op": "shutdown", "request": 1}), "closed\n"),
+        ("seqpacket", "agent/keeper.sock", json.dumps({"op": "exit"}), "closed\n"),
+    ]
+    for i, (kind, name, words, answer) in enumerate(asked):
+        assert (data / name).exists(), name
+        command = ["python3", "-c", ASK, kind, str(data / name), words]
+        equal(output(c, f"asks-{i}", None, container={"command": command}), answer)
+    c.running("served")
+    # What is beside the folder is open, as it is to the person.
+    equal(
+        output(c, "works", f"mktemp -p {c.user.home}/open >/dev/null && cat /etc/hostname >/dev/null && echo works"),
+        "works\n",
+    )
+    # The next muster says the key and goes on with the same container.
+    before = c.running("served")["status"]["containerStatuses"][0]["containerID"]
+    c.muster.kill()
+    c.muster.start()
+    equal(c.running("served")["status"]["containerStatuses"][0]["containerID"], before)
+    equal(c.muster.kubectl("exec", "served", "--", "echo", "here").stdout, "here\n")
 
 
 def main():

@@ -18,6 +18,7 @@
 
 #include "agent/files.h"
 #include "agent/process/capabilities.h"
+#include "agent/process/landlock.h"
 #include "agent/process/messages.h"
 #include "agent/process/own_users.h"
 #include "agent/process/seccomp.h"
@@ -168,6 +169,10 @@ std::string become(const ContainerConfig& config,
       return fmt::format("set group: {}", std::strerror(errno));
     if (identity->user && setuid(static_cast<uid_t>(*identity->user)) != 0)
       return fmt::format("set user: {}", std::strerror(errno));
+  }
+  if (!how.closed.empty()) {
+    const auto closed = close_folder(how.closed);
+    if (!closed) return closed.error().message;
   }
   // Late: another user would not have it any more.
   if (how.dies_with_parent) prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -24,6 +24,7 @@ struct Becoming {
   Owner owner;
   bool dies_with_parent = false;
   bool one_user = false;  // the user namespace has one, whose number alone can be another
+  std::string closed;     // a folder that it cannot open; empty: none
 };
 
 /// User, rights, environment, directory, streams, execve. Returns only on failure, with what to tell the

@@ -7,9 +7,13 @@
 #include <cerrno>
 #include <vector>
 
+#include "agent/files.h"
+
 extern char** environ;
 
 namespace muster::agent::process {
+
+std::string keeper_key(const std::string& directory) { return directory + "/key"; }
 
 Result<void> KeeperLink::connect() {
   auto connected = connect_at(directory_, "keeper.sock");
@@ -20,7 +24,9 @@ Result<void> KeeperLink::connect() {
     if (!connected) return fail(connected.error());
   }
   socket_ = std::move(*connected);
-  return {};
+  const auto key = read_file(keeper_key(directory_));
+  if (key.empty()) return {};
+  return send_message(socket_.get(), json::Object{{"op", "key"}, {"key", key}}, {}, directory_);
 }
 
 Result<void> KeeperLink::start() {

@@ -10,6 +10,9 @@
 
 namespace muster::agent::process {
 
+/// Whoever connects to a keeper says what this file holds, where there is one.
+std::string keeper_key(const std::string& directory);
+
 class KeeperLink {
  public:
   /// `binary` is started as `<binary> agent-shim <directory>` where no keeper listens there.

@@ -10,9 +10,12 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <random>
 
 #include "agent/files.h"
 #include "agent/process/host_root.h"
+#include "agent/process/keeper_link.h"
+#include "agent/process/landlock.h"
 #include "agent/process/messages.h"
 #include "agent/process/mounts.h"
 #include "agent/process/nat.h"
@@ -179,6 +182,27 @@ std::string try_own_root(const Machine& machine) {
   });
 }
 
+/// Where a pod has the machine's own files, the data folder is closed to it by Landlock, and sockets in
+/// it ask for a key. What to tell of it.
+std::string close_data(const std::string& directory, const std::string& hidden, Machine& machine) {
+  std::error_code error;
+  const auto folder = fs::canonical(hidden, error).string();
+  if (error) return "the data folder is as open to them as to you";
+  const auto missing = no_landlock();
+  if (!missing.empty())
+    return fmt::format("the data folder is as open to them as to you ({})", missing);
+  const auto path = keeper_key(directory);
+  machine.key = read_file(path);
+  if (machine.key.empty()) {
+    std::random_device random;
+    for (int i = 0; i < 4; ++i) machine.key += fmt::format("{:08x}", random());
+    const auto written = write_file(path, machine.key, 0600);
+    if (!written) return written.error().message;
+  }
+  machine.closed = folder;
+  return "the data folder is closed to them, and nothing new can be made in the folders above it";
+}
+
 /// Namespaces that need no root. What is missing, in one sentence.
 Result<Machine> prepare_own_root(const std::string& directory,
                                  std::uint32_t hash,
@@ -196,10 +220,12 @@ Result<Machine> prepare_own_root(const std::string& directory,
   machine.isolates = machine.own_root = problem.empty();
   if (!machine.own_root) {
     machine = {};
+    auto hidden = close_data(directory, wish.seen.hidden, machine);
     machine.shortcomings.push_back(
         fmt::format("pods share this machine's network, processes and files: no namespaces, "
-                    "volumes mounted at paths, or limits ({})",
-                    problem));
+                    "volumes mounted at paths, or limits ({}); {}",
+                    problem,
+                    hidden));
     return machine;
   }
   const auto stuck = no_way_out();

@@ -24,6 +24,7 @@ struct Machine {
   bool translates = false;       // iptables works
   bool bridge_filtered = false;  // see nat.h
   RootPlan roots;
+  std::string closed, key;  // see ShimConfig
 };
 
 struct MachineWish {

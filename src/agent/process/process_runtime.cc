@@ -118,6 +118,8 @@ class ProcessRuntime final : public Runtime {
     wanted.isolate = machine_.isolates;
     wanted.cgroups = machine_.cgroups;
     wanted.roots = machine_.roots;
+    wanted.closed = machine_.closed;
+    wanted.key = machine_.key;
     if (!machine_.isolates || machine_.bridge.empty()) wanted.sandbox.host_network = true;
     wanted.maps_users = machine_.maps_users && !wanted.sandbox.host_network;
     auto socket = hand_to_warm(wanted);
@@ -432,6 +434,8 @@ class ProcessRuntime final : public Runtime {
     if (link->config.address != 0) pool_.reserve(link->config.address);
     auto connected = connect_at(directory, "shim.sock");
     Message hello;
+    if (connected && !link->config.key.empty())
+      (void)send_message(connected->get(), json::Object{{"key", link->config.key}}, {}, directory);
     if (connected && receive_message(connected->get(), hello) == Received::kMessage) {
       link->ready = true;
       link->take_snapshot(hello.body);

@@ -9,9 +9,12 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "agent/files.h"
+#include "agent/process/keeper_link.h"
 #include "agent/process/messages.h"
 #include "agent/process/own_users.h"
 #include "agent/process/supervisor.h"
@@ -59,7 +62,9 @@ bool became_ready(Fd from) {
 /// is cheap and a supervisor needs no exec; the agent, large and threaded, is neither.
 int keep(Fd listener, const std::string& directory) {
   const std::string socket = directory + "/keeper.sock";
+  const auto key = read_file(process::keeper_key(directory));
   std::vector<Fd> connections;
+  std::set<int> strangers;  // that have not said the key yet
   for (;;) {
     std::vector<pollfd> polls{{listener.get(), POLLIN, 0}};
     for (const auto& connection : connections) polls.push_back({connection.get(), POLLIN, 0});
@@ -68,13 +73,20 @@ int keep(Fd listener, const std::string& directory) {
     if (ready == 0 && access(socket.c_str(), F_OK) != 0) return 0;
     if (polls[0].revents != 0) {
       Fd connection(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (connection && !key.empty()) strangers.insert(connection.get());
       if (connection) connections.push_back(std::move(connection));
     }
     for (std::size_t i = polls.size() - 1; i >= 1; --i) {
       if (polls[i].revents == 0) continue;
       Message message;
-      const auto received = process::receive_message(connections[i - 1].get(), message);
+      const int from = connections[i - 1].get();
+      auto received = process::receive_message(from, message);
+      if (received == Received::kMessage && strangers.contains(from)) {
+        if (json::text_at(message.body, "key") != key) received = Received::kClosed;
+        strangers.erase(from);
+      }
       if (received == Received::kClosed) {
+        strangers.erase(from);
         connections.erase(connections.begin() + static_cast<std::ptrdiff_t>(i) - 1);
         continue;
       }

@@ -90,6 +90,7 @@ void Supervisor::step() {
   if (ready.contains(listener_.get())) accept_connection();
   for (std::size_t i = 0; i < connections_.size();) {
     if (ready.contains(connections_[i].get()) && !serve_connection(connections_[i].get())) {
+      strangers_.erase(connections_[i].get());
       connections_.erase(connections_.begin() + static_cast<std::ptrdiff_t>(i));
     } else {
       ++i;
@@ -110,7 +111,11 @@ int Supervisor::timeout_ms() const {
 void Supervisor::accept_connection() {
   Fd connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!connection) return;
-  reply(connection.get(), snapshot());
+  if (config_.key.empty()) {
+    reply(connection.get(), snapshot());
+  } else {
+    strangers_.insert(connection.get());
+  }
   connections_.push_back(std::move(connection));
 }
 
@@ -118,7 +123,9 @@ void Supervisor::reply(int connection, const json::Value& body, const std::vecto
   (void)send_message(connection, body, fds, config_.sandbox.run_directory);
 }
 void Supervisor::broadcast(const json::Value& body) {
-  for (const auto& connection : connections_) reply(connection.get(), body);
+  for (const auto& connection : connections_) {
+    if (!strangers_.contains(connection.get())) reply(connection.get(), body);
+  }
 }
 
 bool Supervisor::serve_connection(int connection) {
@@ -130,6 +137,12 @@ bool Supervisor::serve_connection(int connection) {
       return false;
     case Received::kMessage:
       break;
+  }
+  if (strangers_.contains(connection)) {
+    if (json::text_at(message.body, "key") != config_.key) return false;
+    strangers_.erase(connection);
+    reply(connection, snapshot());
+    return true;
   }
   const auto op = json::text_at(message.body, "op");
   const auto request = json::int_at(message.body, "request");

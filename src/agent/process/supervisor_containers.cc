@@ -184,7 +184,8 @@ void Supervisor::become_container(const ContainerConfig& wanted,
   doors->clear();
   // From here on its own groups are the top of what it is told of.
   if (config_.isolate && !wanted.privileged) (void)unshare(CLONE_NEWCGROUP);
-  const Becoming how{streams, placement.owner, !placement.own_processes, config_.roots.bound};
+  const Becoming how{
+      streams, placement.owner, !placement.own_processes, config_.roots.bound, config_.closed};
   if (!config_.isolate) report(become(wanted, wanted.args, how));
   sigset_t all;
   sigfillset(&all);

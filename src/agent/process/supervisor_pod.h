@@ -11,6 +11,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -157,6 +158,7 @@ class Supervisor {
   ShimConfig config_;
   Namespaces& namespaces_;
   std::vector<Fd> connections_;
+  std::set<int> strangers_;  // connections that have not said the key yet
   Fd listener_, signals_, own_pid_namespace_, shared_pid_namespace_;
   std::map<std::string, Container> containers_;  // by id; one attempt of each name
   std::map<pid_t, Exec> execs_;

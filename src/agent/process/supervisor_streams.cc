@@ -159,7 +159,8 @@ Result<json::Value> Supervisor::exec(Container& container,
     for (const auto& item : config.env) has_term = has_term || item.starts_with("TERM=");
     if (!has_term) config.env.emplace_back("TERM=xterm");
   }
-  report(become(config, command, {streams, owner_of(config), false, config_.roots.bound}));
+  report(become(
+      config, command, {streams, owner_of(config), false, config_.roots.bound, config_.closed}));
   _exit(126);
 }
 
