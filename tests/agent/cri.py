@@ -12,17 +12,18 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from agent_checks import Cluster, check, equal, host_folder, pod, run, terminated, until  # noqa: E402
 from checks import skip_all  # noqa: E402
-from images import busybox, missing, write_archive  # noqa: E402
+from images import busybox, free_port, missing, write_archive  # noqa: E402
 from muster import Muster, kubectls  # noqa: E402
 
 IMAGE = "docker.io/library/small:1"
 CONFIG = {"Cmd": ["sh", "-c", "echo from the image"], "Env": ["PATH=/bin", "GREETING=hello"]}
-APPLETS = "mount unshare mknod nc wget ping tail dd yes head wc sort nslookup hostname kill ps sync"
+APPLETS = "mount unshare mknod nc wget ping tail dd yes head wc sort nslookup hostname kill ps sync tar awk"
 
 
 def small():
@@ -72,6 +73,7 @@ for f in {c.muster.data}/pki/ca.key {c.muster.data}/kubeconfig; do test -e $f &&
 grep Seccomp: /proc/self/status | cut -f2
 echo x > /proc/sys/kernel/hostname && echo writes sysctl
 echo x > /proc/sysrq-trigger && echo writes sysrq
+for g in /sys/fs/cgroup /sys/fs/cgroup/memory; do test -e $g/cgroup.procs && echo $$ > $g/cgroup.procs && echo leaves its group; done
 ls /dev | grep -E 'sd|vd|nvme|kmsg|fuse'
 cat /proc/keys /proc/timer_list | grep . && echo reads proc
 mount -t tmpfs x /tmp && echo mounts
@@ -182,6 +184,43 @@ def check_28_exec_attach_and_port_forward(c):
     c.muster.kubectl("attach", "-i", "listens", input="words\n", check=False)
     c.phase("listens", "Succeeded")
     equal(c.logs("listens"), "got words\n")
+
+
+@check
+def check_28_ping_low_ports_copies_and_a_debug_container(c):
+    serve = "while true; do printf 'HTTP/1.0 200 OK\\r\\n\\r\\nserved\\n' | nc -l -p 80; done"
+    port = free_port()
+    ports = {"ports": [{"containerPort": 80, "hostPort": port}], "securityContext": {"runAsUser": 1000}}
+    c.create(cri_pod("low", serve, container=ports))
+    p = c.ready("low")
+    equal(output(c, "pings", f"ping -c 1 -W 5 {p['status']['podIP']} >/dev/null && echo there"), "there\n")
+
+    def reached():
+        try:
+            with socket.create_connection(("127.0.0.1", port), 5) as s:
+                s.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                return b"served" in s.recv(4096) + s.recv(4096)
+        except OSError:
+            return False
+
+    until("the pod by a port of the machine", reached)
+    file = pathlib.Path(host_folder("muster-cri-cp-")) / "words"
+    file.write_text("copied\n" * 1000)
+    c.muster.kubectl("cp", str(file), "low:/tmp/words")
+    c.muster.kubectl("cp", "low:/tmp/words", str(file) + ".back")
+    equal(pathlib.Path(str(file) + ".back").read_text(), file.read_text())
+    c.muster.kubectl(
+        "debug", "low", f"--image={IMAGE}", "--target=main", "--container=look", "--", "sh", "-c", "ps; id -u"
+    )
+    looked = until(
+        "the debug container's end",
+        lambda: [
+            s for s in c.get("pod", "low")["status"].get("ephemeralContainerStatuses", []) if "terminated" in s["state"]
+        ],
+    )
+    equal(looked[0]["state"]["terminated"]["exitCode"], 0)
+    assert "nc -l -p 80" in c.logs("low", "-c", "look"), c.logs("low", "-c", "look")
+    c.muster.kubectl("delete", "pod", "low", "--now")
 
 
 @check
@@ -301,6 +340,7 @@ def check_42_containerd_is_killed_and_comes_back(c):
     )
     lines = c.logs("survivor").splitlines()
     equal(lines, [f"line {i + 1}" for i in range(len(lines))])
+    assert "the last lines may be missing" in c.muster.log(), "a line that says what may be missing"
     # Its events are heard again.
     c.create(cri_pod("afterwards", "exit 5"))
     equal(terminated(c.phase("afterwards", "Failed"))["exitCode"], 5)
@@ -308,12 +348,31 @@ def check_42_containerd_is_killed_and_comes_back(c):
 
 
 @check
-def check_42_long_logs_are_turned_over(c):
-    script = "i=0; while [ $i -lt 13 ]; do yes 0123456789012345678901234567890123456789 | head -n 25000; i=$((i+1)); done; sleep 1000"
-    c.create(cri_pod("writes", script))
+def check_42_a_log_of_100_mb_is_turned_over_and_followed(c):
+    """About a million lines: files of 10 MiB and what is written in a second, five of them, and whoever follows misses none."""
+    lines = 1000 * 1000
+    # In pieces, so that the machine is not busy with this alone.
+    write = f'BEGIN {{ for (i = 1; i <= {lines}; ++i) {{ print i, "{"x" * 60}"; if (i % 20000 == 0) system("sleep 0.2") }} }}'
+    c.create(cri_pod("writes", f"awk '{write}'"))
     p = c.running("writes")
+    counted = subprocess.Popen(
+        ["sh", "-c", f"'{kubectls()[0][1]}' logs -f writes | tr -d '\\n' | cksum"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=c.muster.env(),
+    )
+    # Ends of lines are left out: containerd begins a new line in a new file, wherever it was in the old one.
+    same = write.replace('system("sleep 0.2")', "")
+    wanted = subprocess.run(["sh", "-c", f"awk '{same}' | tr -d '\\n' | cksum"], capture_output=True, text=True).stdout
+    try:
+        equal(counted.communicate(timeout=240)[0], wanted)
+    finally:
+        counted.kill()
     folder = c.muster.data / "agent" / "pods" / p["metadata"]["uid"]
-    until("a second file of the log", lambda: len(list(folder.glob("main_0.log*"))) > 1, 60)
+    sizes = sorted(one.stat().st_size for one in folder.glob("main_0.log*"))
+    equal(len(sizes), 5)
+    assert sum(sizes) < 100 << 20 and sizes[-2] >= 10 << 20, sizes
+    assert f"{lines} x" in c.logs("writes", "--tail=2"), c.logs("writes", "--tail=2")
     c.muster.kubectl("delete", "pod", "writes", "--now")
 
 
@@ -329,6 +388,102 @@ def check_43_an_end_behind_our_back(c):
         check=True,
     )
     equal(terminated(c.phase("ended", "Failed", timeout=15))["exitCode"], 137)
+
+
+class Between:
+    """Stands between muster and its containerd and counts what muster says in HTTP/2."""
+
+    HEADERS, PING = 1, 6
+
+    def __init__(self, path):
+        self.path, self.real = str(path), str(path) + ".real"
+        self.connections, self.closed_by_server = [], 0
+
+    def __enter__(self):
+        os.rename(self.path, self.real)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen(16)
+        threading.Thread(target=self.accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+        os.unlink(self.path)
+        os.rename(self.real, self.path)
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self.real)
+            one = {"requests": 0, "pings": 0, "swallows": False, "begun": time.monotonic(), "open": True}
+            self.connections.append(one)
+            threading.Thread(target=self.there, args=(client, server, one), daemon=True).start()
+            threading.Thread(target=self.back, args=(client, server, one), daemon=True).start()
+
+    def there(self, client, server, one):
+        rest, preface = b"", 24
+        while data := self.read(client):
+            rest += data
+            skipped = min(preface, len(rest))
+            rest, preface = rest[skipped:], preface - skipped
+            while len(rest) >= 9 and len(rest) >= 9 + int.from_bytes(rest[:3], "big"):
+                kind, flags = rest[3], rest[4]
+                one["requests"] += kind == self.HEADERS
+                one["pings"] += kind == self.PING and not flags & 1
+                rest = rest[9 + int.from_bytes(rest[:3], "big") :]
+            server.sendall(data)
+        one["open"] = False
+        server.close()
+
+    def back(self, client, server, one):
+        while data := self.read(server):
+            if not one["swallows"]:
+                client.sendall(data)
+        self.closed_by_server += one["open"]
+        client.close()
+
+    @staticmethod
+    def read(stream):
+        try:
+            return stream.recv(65536)
+        except OSError:
+            return b""
+
+    def events(self):
+        """The connection of one request that stays: the stream of events."""
+        return next((one for one in self.connections if one["open"] and one["requests"] == 1), None)
+
+
+@check
+def check_43_a_cut_stream_of_events_and_no_pings(c):
+    """The stream goes silent, which nobody can tell from nothing happening: an end is found by looking, within 10 s."""
+    socket_path = c.muster.data / "containerd" / "containerd.sock"
+    with Between(socket_path) as between:
+        c.muster.kill()
+        c.muster.start()
+        c.create(cri_pod("cut", "sleep 1000"))
+        p = c.running("cut")
+        until("the stream of events", between.events)["swallows"] = True
+        container = p["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
+        ctr = ["ctr", "-a", str(socket_path) + ".real", "-n", "k8s.io", "tasks"]
+        subprocess.run([*ctr, "kill", "-s", "SIGKILL", container], check=True)
+        begun = time.monotonic()
+        equal(terminated(c.phase("cut", "Failed", timeout=20))["exitCode"], 137)
+        took = time.monotonic() - begun
+        assert took < 12, took  # ten seconds and a kubectl
+        stream = between.events()
+        # The client of other peers asks after 15 s of silence whether they are there; containerd would hang up for it.
+        until("more than 15 s of silence", lambda: time.monotonic() - stream["begun"] > 20)
+        muster = [one for one in between.connections if one["open"]]  # and none of the ctr that imported an archive
+        equal((sum(one["pings"] for one in muster), between.closed_by_server, stream["open"]), (0, 0, True))
+        c.muster.kill()
+    c.muster.start()
+    equal(output(c, "uncut", None), "from the image\n")
 
 
 @check

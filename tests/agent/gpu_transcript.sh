@@ -40,6 +40,7 @@ finish() {
   done
   for path in "${added[@]}"; do rm -f "$path"; done
   grep -o "$work[^ ]*" /proc/mounts | sort -r | while read -r place; do umount -l "$place" 2>/dev/null; done
+  rmdir /opt/cni/bin /opt/cni 2>/dev/null
   rm -rf "$work"
 }
 trap finish EXIT
@@ -69,11 +70,11 @@ up() {  # NAME FLAG...: a cluster of that name
   muster up --listen 127.0.0.1:0 --detach --portal none --data "$data" "$@"
 }
 down() { muster down --data "$data" >/dev/null; tail -n 400 "$data/muster.log" 2>/dev/null | grep -E 'WARN|ERROR|warn|error' | cut -c1-300 | sort -u | head -20; }
-wait_for() {  # POD...: until each has ended; else what holds it up
-  local name
+wait_for() {  # POD...: until each has ended, 40 s at most; what holds it up
+  local until=$((SECONDS + ${PATIENCE:-40})) name
+  while [ $SECONDS -lt $until ] && kubectl get pods "$@" -o jsonpath='{.items[*].status.phase}' | grep -qE 'Pending|Running'; do sleep 0.5; done
   for name in "$@"; do
-    kubectl wait --for=jsonpath='{.status.phase}'=Succeeded --timeout=60s "pod/$name" >/dev/null ||
-      kubectl describe pod "$name" | tail -25
+    [ "$(kubectl get pod "$name" -o jsonpath='{.status.phase}')" = Succeeded ] || kubectl describe pod "$name" | sed -n '/^Events/,$p' | cut -c1-400
   done
 }
 logs() { printf '$ kubectl logs %s\n' "$1"; kubectl logs "$1"; }
@@ -171,6 +172,12 @@ for name in ("libnss_files.so.2", "libdl.so.2", "librt.so.1", "libpthread.so.0",
         if os.path.exists(f"{folder}/{name}"):
             library(f"{folder}/{name}")
 outer = os.path.realpath(os.path.join(os.path.dirname(python), "..", ".."))
+path = python
+while os.path.islink(path):  # python3 -> python3.12
+    target = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
+    if not path.startswith(outer + "/"):
+        files[path.lstrip("/")] = ("link", target)
+    path = target
 if not program.startswith(outer + "/") or outer == "/":
     library(program)
     for folder, _, names in os.walk(stdlib):
@@ -185,6 +192,14 @@ print(f"an image of {os.path.getsize(archive) >> 20} MiB, {len(files)} files, no
 END
 }
 
+# A python whose own files are below a home is shown in pods on the machine's files.
+shown=()
+base=$(python3 -c 'import sys; print(sys.base_prefix)')
+case $base in /root/*|/home/*)
+  printf 'host: {show: ["%s"]}\n' "$base" > "$work/images.yaml"
+  shown=(--images "$work/images.yaml");;
+esac
+
 part "the machine"
 show uname -r
 show nvidia-smi -L
@@ -193,13 +208,13 @@ show python3 -c 'import sys, torch; print(sys.executable, sys.version.split()[0]
 ls -d /usr/local/nvidia/lib* /usr/lib/x86_64-linux-gnu/libcuda* 2>/dev/null
 
 part "pods on this machine's files"
-up host && { kubectl get nodes -L nvidia.com/gpu.product,nvidia.com/gpu.count,muster.dev/gpu-simulated; play host host ""; }
+up host "${shown[@]}" && { kubectl get nodes -L nvidia.com/gpu.product,nvidia.com/gpu.count,muster.dev/gpu-simulated; play host host ""; }
 down
 
 part "pods of an image, and of a container runtime"
 image "$work/data-image/images"
 if up image --image-source containerd; then
-  play image docker.io/library/gpu:1 ""
+  PATIENCE=70 play image docker.io/library/gpu:1 ""  # the first of it are unpacked
   part "pods of containerd and runc"
   kubectl get runtimeclass
   play cri docker.io/library/gpu:1 cri
@@ -234,7 +249,7 @@ END
 fi
 show head -40 "$work/cdi/nvidia.yaml" | sed "s|$work/||"
 mkdir -p "$work/data-cdi"; mv "$work/data-image/images" "$work/data-cdi/" 2>/dev/null
-if up cdi --image-source containerd --cdi-spec-dirs "$work/cdi"; then
+if up cdi --image-source containerd --cdi-spec-dirs "$work/cdi" "${shown[@]}"; then
   for kind in host image cri; do
     class=$kind; [ $kind = image ] && class=""
     pods "$kind" docker.io/library/gpu:1 "$class" > "$work/pods.json"

@@ -21,6 +21,7 @@ from images import Pusher, Registry, busybox, missing, write_archive  # noqa: E4
 from muster import Muster  # noqa: E402
 
 USER, PASSWORD = "mia", "s3cret"
+ALICES_GROUPS = "100 1001"
 CONFIG = {"Cmd": ["sh", "-c", "echo from the image; cat /etc/greeting"], "Env": ["PATH=/bin", "GREETING=hello"]}
 
 
@@ -295,8 +296,8 @@ def check_34_user_environment_and_folder(c):
     show = "id -u; id -g; id -G; echo $HOME $GREETING; pwd"
     cases = {
         "": ("0", "0", "0", "/root hi"),
-        "alice": ("1000", "1001", "100 1001", "/home/alice hi"),
-        "1000": ("1000", "1001", "100 1001", "/home/alice hi"),
+        "alice": ("1000", "1001", ALICES_GROUPS, "/home/alice hi"),
+        "1000": ("1000", "1001", ALICES_GROUPS, "/home/alice hi"),
         "4242": ("4242", "0", "0", "/ hi"),
         "alice:users": ("1000", "100", "100", "/home/alice hi"),
         "4242:4343": ("4242", "4343", "4343", "/ hi"),

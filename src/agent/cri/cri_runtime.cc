@@ -34,6 +34,7 @@ constexpr Duration kQuick = seconds(10);
 /// Networks and control groups are made by programs, on a machine that may be busy.
 constexpr Duration kSlow = seconds(240);
 constexpr Duration kLook = seconds(10);
+constexpr Duration kLogsLook = seconds(1);
 constexpr Duration kAnswer = seconds(30);
 constexpr Duration kRecordsMin = std::chrono::milliseconds(2);
 constexpr Duration kRecordsMax = seconds(4);
@@ -86,6 +87,7 @@ class Cri final : public Runtime {
     if (!found) co_return fail(found.error());
     loop_.spawn(follow_events(alive_));
     loop_.spawn(look_again_and_again(alive_));
+    loop_.spawn(turn_logs_again_and_again(alive_));
     co_return found;
   }
 
@@ -259,6 +261,7 @@ class Cri final : public Runtime {
   Task<void> follow_events(std::shared_ptr<bool> alive);
   Task<void> look_again_and_again(std::shared_ptr<bool> alive);
   Task<void> look(std::shared_ptr<bool> alive);
+  Task<void> turn_logs_again_and_again(std::shared_ptr<bool> alive);
   Task<void> refresh(std::shared_ptr<bool> alive, std::string container_id);
   Task<void> await_end(std::shared_ptr<bool> alive, std::string container_id);
   Task<void> stop_beside(std::string container_id, Duration grace);
@@ -544,16 +547,18 @@ Task<void> Cri::follow_events(std::shared_ptr<bool> alive) {
       log::warn("agent", "the container runtime tells no events; it is asked every 10 s instead");
       co_return;
     }
-    log::warn("agent",
-              "the container runtime's events ended and are asked for again: {}",
-              ended ? "end of stream" : ended.error().message);
+    log::warn(
+        "agent",
+        "the container runtime's events ended and are asked for again ({}); of containers that "
+        "end before it is back the last lines may be missing",
+        ended ? "end of stream" : ended.error().message);
     wake_->notify();
     pause = loop_.monotonic() - begun > kRetryMax ? kRetryMin : std::min(pause * 2, kRetryMax);
     co_await loop_.sleep(pause);
   }
 }
 
-/// Heals what no event told, and turns log files over.
+/// Heals what no event told.
 Task<void> Cri::look_again_and_again(std::shared_ptr<bool> alive) {
   while (*alive) {
     co_await wake_->wait(kLook);
@@ -587,25 +592,34 @@ Task<void> Cri::look(std::shared_ptr<bool> alive) {
     if (sandbox.ready || known == pods_.end() || known->second.sandbox_id != sandbox.id) continue;
     on_event_(RuntimeEvent{sandbox.uid, "", {}});
   }
-  std::map<std::string, std::string> logs;  // of those that still write
-  for (const auto& [uid, known] : pods_) {
-    for (const auto& [id, status] : known.containers) {
-      const auto log = known.logs.find(id);
-      if (status.state == ContainerState::kRunning && log != known.logs.end())
-        logs[id] = log->second;
-    }
-  }
-  std::vector<std::string> turned;
-  const auto turn = [&logs, &turned] {
-    for (const auto& [id, path] : logs) {
-      if (turn_log_over(path)) turned.push_back(id);
-    }
-  };
-  co_await loop_.run_on_worker(turn);
-  for (const auto& id : turned) {
-    const auto reopened = co_await call("ReopenContainerLog", id_request(id), kQuick);
+}
+
+/// A log that grows fast is longer than it should be by what is written in a second.
+Task<void> Cri::turn_logs_again_and_again(std::shared_ptr<bool> alive) {
+  for (;;) {
+    co_await loop_.sleep(kLogsLook);
     if (!*alive) co_return;
-    if (!reopened) log::warn("agent", "log of container {}: {}", id, reopened.error().message);
+    std::map<std::string, std::string> logs;  // of those that still write
+    for (const auto& [uid, known] : pods_) {
+      for (const auto& [id, status] : known.containers) {
+        const auto log = known.logs.find(id);
+        if (status.state == ContainerState::kRunning && log != known.logs.end())
+          logs[id] = log->second;
+      }
+    }
+    if (logs.empty()) continue;
+    std::vector<std::string> turned;
+    const auto turn = [&logs, &turned] {
+      for (const auto& [id, path] : logs) {
+        if (turn_log_over(path)) turned.push_back(id);
+      }
+    };
+    co_await loop_.run_on_worker(turn);
+    for (const auto& id : turned) {
+      if (!*alive) co_return;
+      const auto reopened = co_await call("ReopenContainerLog", id_request(id), kQuick);
+      if (!reopened) log::warn("agent", "log of container {}: {}", id, reopened.error().message);
+    }
   }
 }
 

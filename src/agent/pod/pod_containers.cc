@@ -248,10 +248,12 @@ void PodContainers::ended(ContainerRecord& record) {
   if (!record.sidecar) record.started = false;
   auto& ended = *record.current;
   const auto& spec = life_.spec_of(record);
-  utimensat(AT_FDCWD,
-            log_path(life_.places.disk, record.name, ended.attempt).c_str(),
-            nullptr,
-            0);  // wakes those who follow the log
+  // Wakes those who follow the log, who watch the folder. A file of that name need not be there: it may
+  // just have been turned over.
+  if (utimensat(
+          AT_FDCWD, log_path(life_.places.disk, record.name, ended.attempt).c_str(), nullptr, 0) !=
+      0)
+    utimensat(AT_FDCWD, life_.places.disk.c_str(), nullptr, 0);
   if (ended.message.empty())
     ended.message = termination_message(spec,
                                         life_.places,

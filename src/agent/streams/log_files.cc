@@ -29,7 +29,11 @@ std::string next_log_file(const std::string& path, int fd) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     struct stat other{};
     if (stat(files[i].c_str(), &other) != 0 || other.st_ino != own.st_ino) continue;
-    return i + 1 < files.size() ? files[i + 1] : "";
+    if (i + 1 == files.size()) return "";
+    // Until the writer has begun the next one it may still write to this one: a container runtime
+    // is told of the new name only after this one was renamed.
+    const bool begun = stat(files[i + 1].c_str(), &other) == 0 && other.st_size > 0;
+    return begun ? files[i + 1] : "";
   }
   return files.front();  // ours was the oldest and is gone
 }

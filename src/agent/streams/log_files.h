@@ -9,7 +9,8 @@ namespace muster::agent {
 
 /// `path` is the current one, which is last, whether it exists or not.
 std::vector<std::string> log_files(const std::string& path);
-/// The one that follows the file open as `fd`, whatever its name is by now; empty: it is the last.
+/// The one that follows the file open as `fd`, whatever its name is by now; empty: it is the last that
+/// something was written to.
 std::string next_log_file(const std::string& path, int fd);
 
 }  // namespace muster::agent

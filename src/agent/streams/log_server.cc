@@ -162,7 +162,7 @@ Task<void> serve_log(Context& context,
       const auto written = co_await writer.write(std::shared_ptr<const std::string>(text));
       if (!written) co_return;
     }
-    // Nothing more is written to a file that has been rotated away.
+    // Nothing more is written to a file once the next one was begun.
     if (const auto next = file ? next_log_file(path, file.get()) : ""; !next.empty()) {
       const auto rest = lseek(file.get(), 0, SEEK_CUR);
       if (lseek(file.get(), 0, SEEK_END) == rest)
