@@ -1,4 +1,5 @@
-"""A real `mpirun -np 4` over real sshd across three pods, and a real torch.distributed (gloo) all-reduce of two.
+"""A real `mpirun -np 4` over real sshd across three pods, an MPIJob, a real torch.distributed (gloo) all-reduce of two, and training with
+workers that share memory. Numbers are those of the acceptance list that docs/security.md sums up.
 
 The ranks call libmpi through ctypes, so no compiler and no mpi4py is needed.
 """
@@ -14,6 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from checks import Checks  # noqa: E402
 from muster import Muster  # noqa: E402
 from agent_checks import Cluster, pod, tally  # noqa: E402
+from work_checks import ddp, loader, mpijob  # noqa: E402
 
 RANK = """
 import ctypes, socket
@@ -32,7 +34,7 @@ mpi.MPI_Finalize()
 """
 
 
-def mpi(c):
+def check_25_mpirun_over_sshd(c):
     keys = pathlib.Path(tempfile.mkdtemp(prefix="muster-keys-", dir=c.muster.data))
     for name in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / name)], check=True)
@@ -98,6 +100,22 @@ t = torch.tensor([float(10 ** d.get_rank())]); d.all_reduce(t); print('sum', t.i
 """
 
 
+def check_25_an_mpijob(c):
+    mpijob(c, {"image": "mpi"})
+
+
+def made(name, command, env, metadata=None):
+    return pod(name, metadata=metadata or {}, container={"command": command, "env": env})
+
+
+def check_26_torch_trains_on_two_pods(c):
+    ddp(c, made)
+
+
+def check_26_workers_share_two_gibibytes(c):
+    loader(c, made)
+
+
 def torch(c):
     selector = {"job": "torch"}
     c.create(
@@ -142,15 +160,16 @@ def main():
     if os.geteuid() != 0:
         counted.skip("mpi", "not root, so pods have no network of their own for sshd")
     elif shutil.which("mpirun") and os.path.exists("/usr/sbin/sshd"):
-        cases.append(mpi)
+        cases += [check_25_mpirun_over_sshd, check_25_an_mpijob]
     else:
         counted.skip("mpi", "openmpi-bin or openssh-server is not installed")
     if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True).returncode == 0:
-        cases.append(torch)
+        cases += [torch, check_26_torch_trains_on_two_pods, check_26_workers_share_two_gibibytes]
     else:
         counted.skip("torch", "python3-torch is not installed")
     with Muster() as muster:
-        status = tally([(case, Cluster(muster)) for case in cases], counted)
+        wanted = [case for case in cases if not sys.argv[1:] or any(word in case.__name__ for word in sys.argv[1:])]
+        status = tally([(case, Cluster(muster)) for case in wanted], counted)
     sys.exit(status)
 
 

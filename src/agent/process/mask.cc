@@ -122,6 +122,16 @@ bool make_key(const std::string& path) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/// ssh from one pod to another, by the names that services give them, knows that key and asks nobody:
+/// mpirun has nobody to ask.
+Result<void> make_known(const std::string& mask, const std::string& key) {
+  const std::string path = "/etc/ssh/ssh_known_hosts";
+  auto known = read_file(path);
+  if (!known.empty() && !known.ends_with('\n')) known += '\n';
+  known += "*.svc,*.svc.cluster.local " + read_file(mask + key + ".pub");
+  return write_file(mask + path, known, 0644);
+}
+
 /// The machine's host keys are its identity; sshd in a pod gets one of this muster's own.
 Result<void> replace_host_keys(const std::string& mask) {
   std::error_code error;
@@ -143,7 +153,7 @@ Result<void> replace_host_keys(const std::string& mask) {
   if (make_key(mask + own)) {
     // Root of a pod is not who it belongs to. It is the key of pods alone.
     chmod((mask + own).c_str(), 0644);
-    return {};
+    return make_known(mask, own);
   }
   log::warn("agent", "sshd in pods has no host key: ssh-keygen does not work here");
   return hide_file(mask, own);
