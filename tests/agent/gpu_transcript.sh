@@ -19,7 +19,7 @@ pack() {
   strip -o "$at/bin/muster" "${MUSTER:-build/muster}"
   for plugin in bridge host-local loopback; do cp /usr/lib/cni/$plugin "$at/cni/"; done
   # Libraries that another distribution may not have; the C library is that machine's own.
-  ldd "$at"/bin/muster "$at"/bin/runc | awk '$2 == "=>" && $1 !~ /^(libc|libm|libdl|libpthread|librt|libgcc_s|libstdc)/ {print $3}' |
+  ldd "$at"/bin/muster "$at"/bin/runc | awk '$2 == "=>" && $1 !~ /^(libc|libm|libdl|libpthread|librt|libgcc_s|libstdc..)\.so/ {print $3}' |
     sort -u | xargs -I{} cp -L {} "$at/lib/"
   tar -C "$at" -cf - bin lib cni | xz -T1 --lzma2=preset=5,dict=128MiB > "$out"
   rm -rf "$at"
