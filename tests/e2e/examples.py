@@ -17,7 +17,7 @@ from replay import fill, play  # noqa: E402
 from seeds import Newcomer, as_built, no_newcomer  # noqa: E402
 
 EXAMPLES = ROOT / "examples"
-NEEDS = {"mpi.yaml": "mpirun", "images.yaml": "busybox"}
+NEEDS = {"mpi.yaml": "mpirun", "t9k-mpi.yaml": "mpirun", "images.yaml": "busybox"}
 # Typed by tests of their own, or used by a file beside them.
 ELSEWHERE = {"answers", "sim"}
 USED_BY_OTHERS = {"hived/pods.yaml"}

@@ -29,6 +29,8 @@ NAMES = [
     # A short state may be over before somebody looks.
     (r"INFO\[\d+\] The Job \S+ is (PENDING|QUEUING|RUNNING)$", ""),
     (r"\b(INFO|ERRO|WARN)\[\d+\]", r"\1[<number>]"),
+    # Which nodes are taken depends on what has just ended.
+    (r"\bon node-\d(, node-\d)*", "on <nodes>"),
     (r'"Id":"[0-9a-f]{32}"', '"Id":"<id>"'),
     (r'"resourceVersion": "\d+"', '"resourceVersion": "<number>"'),
     (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?Z?", "<date>"),
