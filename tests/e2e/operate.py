@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The commands of docs/operate.md, run as they stand, in their order, with real kubectl on a cluster of its own.
 
-A line `$ ! command` must be refused, any other must succeed. After them: what the page says of the certificate, of who
+A line `$ ! command` must be refused, any other must succeed; where the page shows what is printed, that is compared (`--update` writes it). After them: what the page says of the certificate, of who
 may do what and of metrics is asked once more, from the outside.
 """
 import os
@@ -12,23 +12,52 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
 from checks import Checks  # noqa: E402
+from replay import LOOKS, same, typed  # noqa: E402
 import muster as lib  # noqa: E402
 
 check = Checks()
 
 
-def commands():
-    page = (ROOT / "docs" / "operate.md").read_text()
-    return [
-        line[2:]
-        for block in re.findall(r"```console\n(.*?)```", page, re.S)
-        for line in block.splitlines()
-        if line.startswith("$ ")
-    ]
+PAGE = ROOT / "docs" / "operate.md"
+# What belongs to this machine: addresses and folders.
+HERE = [
+    (r"\b\d+\.\d+\.\d+\.\d+\b(:\d+)?", "<address>"),
+    (r"\d+ objects( of revision \d+)?", "<number> objects"),
+    (r"/tmp/muster-operate-\w+", "~"),
+    (r"[\w/.~-]*/home\b", "<home>"),
+]
+
+
+def steps():
+    blocks = re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.S)
+    return [step for block in blocks for step in typed(block)]
+
+
+def agrees(wanted, printed):
+    for pattern, word in HERE:
+        wanted, printed = re.sub(pattern, word, wanted), re.sub(pattern, word, printed)
+    return same(wanted, printed)
+
+
+def write(printed):
+    """The page with what its commands printed; a cut ("…") stays."""
+
+    def block(found):
+        out = []
+        for command, wanted in typed(found.group(1)):
+            seen = next(printed)
+            for pattern, word in HERE[2:]:
+                seen = re.sub(pattern, word.replace("<home>", "$MUSTER_HOME"), seen)
+            out += ["$ " + command, *([wanted] if "…" in wanted.splitlines() else [seen] if seen else [])]
+        return "```console\n" + "\n".join(out) + "\n```"
+
+    printed = iter(printed)
+    PAGE.write_text(re.sub(r"```console\n(.*?)\n```", block, PAGE.read_text(), flags=re.S))
 
 
 def certificate_names(home):
@@ -63,17 +92,27 @@ def main():
             "KUBECONFIG": str(home / "kubeconfig"),
         }
         try:
-            for command in commands():
+            printed = []
+            for command, wanted in steps():
                 refused = command.startswith("! ")
-                done = subprocess.run(
-                    ["bash", "-c", "umask 022; " + command.removeprefix("! ")],
-                    env=env,
-                    cwd=folder,
-                    text=True,
-                    capture_output=True,
-                    timeout=120,
-                )
+
+                def run():
+                    words = ["bash", "-c", "umask 022; " + command.removeprefix("! ")]  # noqa: B023
+                    return subprocess.run(words, env=env, cwd=folder, text=True, capture_output=True, timeout=120)
+
+                done = run()
+                # What is told a moment later than it happens is looked for again.
+                deadline = time.monotonic() + 20
+                while wanted and not agrees(wanted, done.stdout + done.stderr) and LOOKS.search(command):
+                    if time.monotonic() > deadline or "--update" in sys.argv:
+                        break
+                    time.sleep(0.3)
+                    done = run()
+                text = "\n".join(line.rstrip() for line in (done.stdout + done.stderr).splitlines())
+                printed.append(text.strip("\n"))
                 check(command, (done.returncode != 0) == refused, done.stdout[-500:] + done.stderr[-500:])
+                if "--update" not in sys.argv:
+                    check("  and prints what the page shows", agrees(wanted, text), f"wanted\n{wanted}\nseen\n{text}")
                 if refused:
                     check("  and says why", "forbidden" in done.stderr or "Unauthorized" in done.stderr, done.stderr)
                 if re.match(r"kubectl --kubeconfig (\S+) config set-credentials", command):
@@ -90,6 +129,8 @@ def main():
                         served == documented,
                         served ^ documented,
                     )
+            if "--update" in sys.argv:
+                write(printed)
         finally:
             subprocess.run([programs / "muster", "down"], env=env, capture_output=True)
     return check.close()

@@ -20,7 +20,7 @@ import time
 from walkthrough import rows
 
 LOOKS = re.compile(
-    r"(arena|muster) (get|top|logs|list|explain|history|when|queue (list|get))\b|kubectl (get|logs|describe|wait|exec)\b"
+    r"(arena|muster)(?: --config \S+)? (get|top|logs|list|explain|history|when|queue (list|get))\b|kubectl (get|logs|describe|wait|exec)\b"
 )
 NAMES = [
     (r"\bjob-[a-z0-9]{5}\b", "job-<suffix>"),
