@@ -29,7 +29,7 @@ HERE = [
     (r"\b\d+\.\d+\.\d+\.\d+\b(:\d+)?", "<address>"),
     (r"\d+ objects( of revision \d+)?", "<number> objects"),
     (r"/tmp/muster-operate-\w+", "~"),
-    (r"[\w/.~-]*/home\b", "<home>"),
+    (r"\$MUSTER_HOME\b|[\w/.~-]*/home\b", "<home>"),
 ]
 
 
