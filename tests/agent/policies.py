@@ -185,6 +185,49 @@ def no_way_around(w, check):
     check("without policies all is open again", w.reaches("stranger"))
 
 
+# Says something five times a second to whoever has connected, and each says what it heard last, and when it hears nothing more.
+SPEAK = """
+import socket, threading, time
+def speak(s):
+    for i in range(100000):
+        s.sendall(b"%d\\n" % i); time.sleep(0.2)
+l = socket.create_server(("", 9000))
+while True: threading.Thread(target=speak, args=(l.accept()[0],), daemon=True).start()
+"""
+HEAR = """
+import socket, sys
+s = socket.create_connection((sys.argv[1], 9000), 20)
+s.settimeout(3)
+try:
+    while s.recv(64): print("heard", flush=True)
+except OSError: print("silence", flush=True)
+s.settimeout(None)
+import time; time.sleep(3600)
+"""
+
+
+def connections_that_were_open(w, check):
+    """A policy closes them, too; those that it allows go on."""
+    w.apply(pod("speaker", ["python3", "-c", SPEAK]))
+    w.muster.kubectl("wait", "pod", "speaker", "-n", "red", "--for=condition=Ready", "--timeout=60s")
+    host = w.address("speaker")
+    kept = pod("kept", ["python3", "-c", HEAR, host])
+    w.apply(kept, pod("cut", ["python3", "-c", HEAR, host]))
+
+    def heard(name):
+        return w.muster.kubectl("logs", name, "-n", "red", check=False).stdout.split()
+
+    check("connections are open", until(lambda: heard("kept")[-1:] == heard("cut")[-1:] == ["heard"]))
+    rule = {"from": [{"podSelector": {"matchLabels": {"app": "kept"}}}]}
+    w.apply(policy("some", podSelector={"matchLabels": {"app": "speaker"}}, ingress=[rule]))
+    check("one that a policy closes is cut", until(lambda: heard("cut")[-1:] == ["silence"]))
+    count = len(heard("kept"))
+    check(
+        "one that it allows goes on", until(lambda: len(heard("kept")) > count + 5) and "silence" not in heard("kept")
+    )
+    w.clear()
+
+
 def bad_ones(w, check):
     both = {"ipBlock": {"cidr": "10.0.0.0/8"}, "podSelector": {}}
     said = w.apply(policy("bad", ingress=[{"from": [both]}])).stderr
@@ -231,7 +274,15 @@ def main():
     with Muster(nodes=1, gpus=0) as muster:
         world = World(muster)
         world.build()
-        for case in (open_as_kubernetes_has_it, who_calls, from_where, whom_one_calls, no_way_around, bad_ones):
+        for case in (
+            open_as_kubernetes_has_it,
+            who_calls,
+            from_where,
+            whom_one_calls,
+            connections_that_were_open,
+            no_way_around,
+            bad_ones,
+        ):
             print(case.__name__.replace("_", " "), flush=True)
             case(world, check)
             world.clear()

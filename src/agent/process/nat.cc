@@ -67,11 +67,16 @@ std::string forward_rules(const NatConfig& config, const std::vector<Fence>& fen
   std::string rules = fmt::format("-A {} -i {} -d {} -j REJECT\n", forward, bridge, kServiceSubnet);
   std::string ways;
   if (!fences.empty()) {
-    for (const auto* side : {"-i", "-o"})
+    for (const auto* side : {"-i", "-o"}) {
       rules += fmt::format("-A {} {} {} -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT\n",
                            forward,
                            side,
                            bridge);
+      // What belongs to a connection that was forgotten (conntrack.h) begins none anew, whoever of
+      // the two sends it.
+      rules += fmt::format(
+          "-A {} {} {} -p tcp ! --syn -m conntrack --ctstate NEW -j DROP\n", forward, side, bridge);
+    }
   }
   for (const bool inbound : {false, true}) {
     for (std::size_t i = 0; i < fences.size(); ++i) {

@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "agent/files.h"
 #include "agent/process/address_pool.h"
+#include "agent/process/conntrack.h"
 #include "agent/process/keeper_link.h"
 #include "agent/process/machine.h"
 #include "agent/process/nat.h"
@@ -332,10 +334,24 @@ class ProcessRuntime final : public Runtime {
           filtered = arrange_bridge(config.bridge);
           applied = apply_nat(config, ports, fences);
           if (applied) rules_written_ = number;
+          if (applied) forget_closed(fences);
         };
     co_await loop_.run_on_worker(work);
     machine_.bridge_filtered = filtered;
     co_return applied;
+  }
+
+  /// What was open before a policy came, and is not allowed by it. Said once, where it cannot be done.
+  void forget_closed(const std::vector<Fence>& fences) {
+    if (fences == fences_held_) return;
+    const auto forgotten = forget_connections(fences);
+    if (forgotten) {
+      fences_held_ = fences;
+    } else if (!std::exchange(keeps_connections_, true)) {
+      log::warn("agent",
+                "connections that are open when a network policy comes stay open: {}",
+                forgotten.error().message);
+    }
   }
 
   void forget_rules() {
@@ -490,7 +506,9 @@ class ProcessRuntime final : public Runtime {
   std::optional<std::vector<VirtualPort>> ports_;
   std::optional<std::vector<Fence>> fences_;
   std::uint64_t rules_said_ = 0, rules_written_ = 0;
-  bool nat_removed_ = false;  // for good: a change that comes late must not write them again
+  std::vector<Fence> fences_held_;  // no connection that they close is open
+  bool keeps_connections_ = false;  // it was said that this cannot be done
+  bool nat_removed_ = false;        // for good: a change that comes late must not write them again
   AddressPool pool_;
   KeeperLink keeper_;
   WarmPool warm_;
