@@ -40,7 +40,7 @@ export default function TimelinePage(): JSX.Element {
         <Choice name={t('Span')} of={SPANS.map(([h, ms]) => [h, span(ms)] as [string, string])} value={String(hours)} set={(v) => goQuery(withQuery(query.value, { span: v, from: null, to: null }), true)} />
         {jobs.length ? <button class="button" onClick={() => goQuery(withQuery(query.value, { jobs: null }))}>{t('All jobs')}</button> : null}
         <span class="grow" />
-        <span class="legend less">{(['running', 'reserved', 'forecast'] as const).map((k) => <span key={k}><svg width="16" height="9" aria-hidden="true"><Hatches /><rect class={`seg-${k}`} x=".5" y=".5" width="15" height="8" rx="2" /></svg>{segmentWord(k)}</span>)}</span>
+        <span class="legend less">{(['running', 'reserved', 'forecast'] as const).map((k) => <span key={k}><svg width="16" height="9" aria-hidden="true"><rect class={`seg-${k}`} x=".5" y=".5" width="15" height="8" rx="2" /></svg>{segmentWord(k)}</span>)}</span>
       </div>
       <div class="gantt-frame">
         {live.error.value ? <Wrong error={live.error.value} /> : !data ? <Skeleton rows={10} /> : !data.lanes.length ? <Empty title={t('Nothing in this time')} text={t('Choose another span, or wait for the first job.')} /> : <Chart data={data} of={svg} />}
