@@ -29,6 +29,16 @@ const json::Value* failed_pod(const Action& action, const View& view) {
   return (phase == "Failed" || phase == "Succeeded") && !was_preempted(*pod) ? pod : nullptr;
 }
 
+/// When its last container ended, by the clock of its node.
+std::optional<Time> end_of(const json::Value& pod) {
+  std::optional<Time> end;
+  for (const json::Value& status : json::array_at(pod, "status", "containerStatuses")) {
+    const auto at = parse_time(json::string_at(status, "state", "terminated", "finishedAt"));
+    if (at && (!end || *at > *end)) end = *at;
+  }
+  return end;
+}
+
 }  // namespace
 
 Time Comebacks::Failures::due() const {
@@ -50,9 +60,12 @@ void Comebacks::note_failures(const Plan& plan, const View& view, Time now) {
     if (pod == nullptr || is_deleting(*pod)) continue;
     Failures& failures = pods_[action.name];
     if (failures.uid == action.uid) continue;
-    // How long it waited for a place says nothing of how it ran.
+    // How long it waited for a place says nothing of how it ran, and the clock here nothing of what
+    // its node has written. Whoever runs on lived until the first failed.
     const auto begun = parse_time(json::string_at(*pod, "status", "startTime"));
-    if (begun && now - *begun >= kGood) failures = {};
+    const auto own = end_of(*pod);
+    const Time end = own ? *own : end_of(*first).value_or(now);
+    if (begun && end - *begun >= kGood) failures = {};
     failures = {.count = failures.count + 1, .uid = action.uid, .last = now, .how = how};
   }
 }

@@ -1,5 +1,6 @@
 #include "controllers/common/comebacks.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -132,6 +133,17 @@ TEST_F(CrashLoop, APreemptedPodComesBackAtOnce) {
                         "{phase: Failed, conditions: [{type: DisruptionTarget, status: \"True\", "
                         "reason: PreemptionByScheduler}]}");
   EXPECT_GE(made, 25);
+}
+
+TEST_F(CrashLoop, OnANodeWhoseClockIsSlow) {
+  TestWorld world(kT9k);
+  // It lived for a second, an hour ago by its own clock.
+  const auto status = fmt::format(
+      "{{phase: Failed, startTime: \"{}\", containerStatuses: [{{name: worker, state: {{terminated: "
+      "{{exitCode: 255, finishedAt: \"{}\"}}}}}}]}}",
+      format_time(world.now - std::chrono::hours(1)),
+      format_time(world.now - std::chrono::hours(1) + std::chrono::seconds(1)));
+  EXPECT_LE(play(world, t9k::plan, std::chrono::minutes(10), status), 9);
 }
 
 TEST_F(CrashLoop, APodWhoseDeletionIsRefusedFailedOnce) {
