@@ -114,7 +114,10 @@ def arguments_are_known(cluster):
     """Every flag that deploy/ passes is one that `muster run` has."""
     known = subprocess.run([muster_fixture.binary(), "run", "--help"], text=True, capture_output=True).stdout
     texts = [p.read_text() for p in (ROOT / "deploy").rglob("*.yaml")]
-    used = {flag for text in texts for flag in re.findall(r"--[a-z][a-z-]+", text)} - {"--server-side", "--from-literal"}
+    used = {flag for text in texts for flag in re.findall(r"--[a-z][a-z-]+", text)} - {
+        "--server-side",
+        "--from-literal",
+    }
     check(
         "deploy/ passes only flags that exist",
         used and all(flag in known for flag in used),

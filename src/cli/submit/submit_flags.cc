@@ -76,30 +76,24 @@ std::vector<Flag> run_flags() {
 /// A table: one entry for each flag that all kinds of job have, in the order of arena's help.
 std::vector<Flag> shared_flags() {
   std::vector<Flag> flags{
-      {.name = "name", .help = "override name", .required = true},
-      text("image", "", "the docker image name of training job"),
-      number("gpus", "0", "the GPU count of each worker to run the training"),
-      list(
-          "device", 0, "the chip vendors and count that used for resources, such as amd.com/gpu=1"),
-      number("workers", "1", "the worker number to run the distributed training"),
-      number("retry", "0", "retry times"),
-      text(
-          "working-dir",
-          "/root",
-          "working directory to extract the code. If using syncMode, the $workingDir/code contains the code",
-          {"workingDir"}),
-      list("env", 'e', "the environment variables, usage: \"--env envName=envValue\""),
-      list(
-          "data",
-          'd',
-          "specify the datasource to mount to the job, like <name_of_datasource>:<mount_point_on_job>"),
-      list(
-          "data-dir",
-          0,
-          "the data dir. If you specify /data, it means mounting hostpath /data into container path /data",
-          {"dataDir"}),
-      list("annotation", 'a', "the annotations, usage: \"--annotation=key=value\""),
-      list("label", 'l', "specify the label, usage: \"--label=key=value\""),
+      {.name = "name", .help = "the name of the job", .required = true},
+      text("image", "", "the container image"),
+      number("gpus", "0", "GPUs of each worker"),
+      list("device", 0, "devices of another kind and their number, such as amd.com/gpu=1"),
+      number("workers", "1", "number of workers"),
+      number("retry", "0", "how often to retry"),
+      text("working-dir",
+           "/root",
+           "the working directory; with --sync-mode the code is in its folder code",
+           {"workingDir"}),
+      list("env", 'e', "an environment variable: \"--env NAME=VALUE\""),
+      list("data", 'd', "a volume claim to mount, as <claim>:<mount_point>"),
+      list("data-dir",
+           0,
+           "a folder of the node to mount at the same path, such as /data",
+           {"dataDir"}),
+      list("annotation", 'a', "an annotation: \"--annotation=key=value\""),
+      list("label", 'l', "a label: \"--label=key=value\""),
       boolean("rdma", "enable RDMA"),
       boolean("gang", "enable gang scheduling: all workers start together or none does"),
       {.name = "priority",
@@ -119,20 +113,16 @@ std::vector<Flag> shared_flags() {
       list(
           "toleration",
           0,
-          "tolerate some k8s nodes with taints, usage: \"--toleration key=value:effect,operator\" or \"--toleration all\""),
-      list("selector",
-           0,
-           "assigning jobs to some k8s particular nodes, usage: \"--selector=key=value\""),
+          "run on nodes with this taint too: \"--toleration key=value:effect,operator\" or \"--toleration all\""),
+      list("selector", 0, "only nodes with this label: \"--selector=key=value\""),
       list(
           "config-file",
           0,
-          "giving configuration files when submitting jobs, usage: \"--config-file <host_path_file>:<container_path_file>\""),
-      list("image-pull-secret",
-           0,
-           "giving names of imagePullSecret when you want to use a private registry"),
-      text("image-pull-policy", "Always", "the policy to pull the image"),
-      text("shell", "sh", "specify the linux shell, usage: bash or sh"),
-      text("scheduler", "", "the scheduler name to schedule pods"),
+          "a file to put into the containers: \"--config-file <host_path_file>:<container_path_file>\""),
+      list("image-pull-secret", 0, "the name of a secret for a private registry"),
+      text("image-pull-policy", "Always", "when to pull the image"),
+      text("shell", "sh", "the shell that runs the command: bash or sh"),
+      text("scheduler", "", "the scheduler of the pods"),
       boolean("hostNetwork", "use the host's network namespace"),
       boolean("hostIPC", "use the host's ipc namespace"),
       boolean("hostPID", "use the host's pid namespace"),
@@ -143,31 +133,32 @@ std::vector<Flag> shared_flags() {
       text(
           "sync-source",
           "",
-          "syncSource: for rsync, it's like 10.88.29.56::backup/data/logoRecoTrain.zip; for git, it's like https://github.com/kubeflow/tf-operator.git",
+          "where the code is: for rsync such as host::backup/train.zip, for git such as https://github.com/kubeflow/tf-operator.git",
           {"syncSource"}),
-      text("sync-image", "", "the docker image of syncImage", {"syncImage"}),
+      text("sync-image", "", "the image that fetches the code", {"syncImage"}),
       boolean("tensorboard", "enable tensorboard"),
       text("tensorboard-image", "", "the docker image for tensorboard", {"tensorboardImage"}),
-      text("logdir", "/training_logs", "the training logs dir, default is /training_logs"),
+      text("logdir", "/training_logs", "the folder of training logs"),
   };
   append(flags, run_flags());
   return flags;
 }
 
 std::vector<Flag> cpu_and_memory() {
-  return {text("cpu", "", "the cpu resource to use for the training, like 1 for 1 core"),
-          text("memory", "", "the memory resource to use for the training, like 1Gi")};
+  return {text("cpu", "", "CPUs of each worker, such as 1 or 500m"),
+          text("memory", "", "memory of each worker, such as 1Gi")};
 }
 
 std::vector<Flag> end_of_life(std::string policy) {
-  return {choice("clean-task-policy",
-                 std::move(policy),
-                 "how to clean tasks after training is done: Running, None or All",
-                 {"None", "Running", "All"},
-                 {"cleanTaskPolicy"}),
-          period("running-timeout", "the job's running timeout, such as 10m; 0 for none"),
-          period("ttl-after-finished", "delete the job this long after it finished; 0 keeps it"),
-          text("share-memory", "2Gi", "the shared memory of each replica to run the job")};
+  return {
+      choice("clean-task-policy",
+             std::move(policy),
+             "which pods to delete when the job is finished: Running, None or All",
+             {"None", "Running", "All"},
+             {"cleanTaskPolicy"}),
+      period("running-timeout", "end the job after it has run this long, such as 10m; 0 for never"),
+      period("ttl-after-finished", "delete the job this long after it finished; 0 keeps it"),
+      text("share-memory", "2Gi", "shared memory of each replica")};
 }
 
 Command mpi() {
@@ -182,7 +173,7 @@ Command mpi() {
           boolean("mounts-on-launcher", "mount the volumes on the launcher too"),
           choice("clean-task-policy",
                  "All",
-                 "how to clean tasks after training is done: Running, None or All",
+                 "which pods to delete when the job is finished: Running, None or All",
                  {"None", "Running", "All"})});
   command.examples =
       "  muster submit mpi --name=medium --gpus=1 --workers=1 --image=IMAGE \"mpirun python train.py\"\n";
