@@ -13,7 +13,7 @@ import tarfile
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from checks import Checks, skip_all  # noqa: E402
+from checks import Checks, skip_all, until  # noqa: E402
 from muster import ROOT, Muster, kubectls  # noqa: E402
 
 check = Checks()
@@ -90,6 +90,35 @@ def image(path):
     )
 
 
+def image_runs(path):
+    """A pod of the image, imported without a registry: the program and its libraries are all that is in it."""
+    if os.geteuid() != 0 or not shutil.which("containerd"):
+        check.skip("a pod runs in the image", "root and containerd are needed")
+        return
+    container = {
+        "name": "m",
+        "image": "docker.io/library/muster:0.1.0",
+        "imagePullPolicy": "Never",
+        "args": ["version"],
+    }
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "m"}}
+    pod["spec"] = {"restartPolicy": "Never", "containers": [container]}
+    with Muster("--portal", "none", "--image-source", "containerd", nodes=1, gpus=0) as cluster:
+        done = None
+
+        def imported():
+            """Its containerd is ready a moment after the cluster."""
+            nonlocal done
+            done = cluster.cli("image", "import", str(path), check=False)
+            return done.returncode == 0
+
+        check("the image is imported", until(imported, 60, 0.5), lambda: done.stderr)
+        cluster.kubectl("create", "-f", "-", input=json.dumps(pod))
+        cluster.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/m", "--timeout=60s", check=False)
+        said = cluster.kubectl("logs", "m", check=False)
+        check("and a pod of it runs muster", "muster: v0.1.0" in said.stdout, said)
+
+
 def chart(path):
     with tarfile.open(path) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
@@ -111,6 +140,7 @@ def main():
         check("SHA256SUMS is right", sums == {n: d for n, d in first.items() if n != "SHA256SUMS"}, sums)
         release(place / "old", "--version", "0.0.9", "--only", "deb")
         image(place / "a" / "muster-0.1.0-image.tar")
+        image_runs(place / "a" / "muster-0.1.0-image.tar")
         chart(place / "a" / "muster-0.1.0.tgz")
         packages(place, place / "old" / "muster_0.0.9_amd64.deb", place / "a" / "muster_0.1.0_amd64.deb")
     return check.close()
