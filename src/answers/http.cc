@@ -181,9 +181,11 @@ Task<net::Response> answer_post(Service& service, Question question) {
   auto body = body_of(question.body);
   if (!body) co_return error_answer(body.error());
   if (parts.back() == "check") {
-    const bool shape = question.target.get("shape") == "true";
+    Service::CheckWish wish;
+    wish.shape = question.target.get("shape") == "true";
+    wish.quick = question.target.get("quick") == "true";
     const auto decision =
-        co_await service.check(question.visitor, parts[kHead + 1], std::move(*body), shape);
+        co_await service.check(question.visitor, parts[kHead + 1], std::move(*body), wish);
     co_return decision ? json_answer(200, *decision) : error_answer(decision.error());
   }
   const auto answered = co_await service.what_if(question.visitor, std::move(*body));

@@ -50,11 +50,17 @@ class Service {
   Task<Result<json::Value>> gantt(Visitor visitor);
 
   /// What would become of a job that is submitted now (decision_json); nothing is stored.
-  /// `shape`: only its shape matters, so it may as well have fewer or other tasks.
+  struct CheckWish {
+    /// Only its shape matters, so it may as well have fewer or other tasks.
+    bool shape = false;
+    /// Only whether it starts and where, whom it evicts or why it waits: neither when it would start
+    /// nor what else would, which takes courses and trials.
+    bool quick = false;
+  };
   Task<Result<json::Value>> check(Visitor visitor,
                                   std::string ns,
                                   json::Value manifest,
-                                  bool shape);
+                                  CheckWish wish);
   /// A change tried on a copy: {changes, horizon, jobs}. 200 with the answer, or 202 with an id when
   /// it takes longer.
   struct Answered {

@@ -91,7 +91,7 @@ Asker Service::asker_of(const Visitor& visitor,
 Task<Result<json::Value>> Service::check(Visitor visitor,
                                          std::string ns,
                                          json::Value manifest,
-                                         bool shape) {
+                                         CheckWish wish) {
   if (live_ == nullptr || !cluster_.draft) co_return fail(nothing_decides());
   const Gate::Pass pass(gate_);
   const auto slot = co_await questions_.enter(visitor.user, kPatience);
@@ -105,8 +105,9 @@ Task<Result<json::Value>> Service::check(Visitor visitor,
   const auto queues = std::make_shared<std::vector<engine::QueueView>>();
   if (OutlookPtr last = live_->last()) *queues = last->copy->queues();
   ask->asker = asker_of(visitor, ns, draft->job(), *queues);
-  ask->asker.workers_min = shape ? 1 : 0;
-  ask->asker.other_pieces = shape;
+  ask->asker.workers_min = wish.shape ? 1 : 0;
+  ask->asker.other_pieces = wish.shape;
+  ask->forecast = ask->alternatives = !wish.quick;
   const double most = visitor.administers() ? kAdminCpuS : kUserCpuS;
   const auto done = co_await live_->look([=](engine::Engine& engine, Time now) {
     ask->go_on = within(most);

@@ -89,7 +89,7 @@ json::Array kube_findings(std::string_view yaml, const json::Value& status) {
   return findings;
 }
 
-Task<json::Value> check_pai(World& world, const User& user, std::string text) {
+Task<json::Value> check_pai(World& world, const User& user, std::string text, bool whole) {
   if (!world.options.rest_call)
     co_return json::Value{{"kind", "openpai"},
                           {"diagnostics", {finding({}, "", "this server has no OpenPAI REST API")}},
@@ -118,6 +118,7 @@ Task<json::Value> check_pai(World& world, const User& user, std::string text) {
       ask.ns = std::string(kube::namespace_of(framework));
       ask.object = framework;
       ask.as_portal = true;
+      ask.whole = whole;
       auto decided = co_await decide_beforehand(world, user, std::move(ask));
       if (decided)
         decision = std::move(*decided);
@@ -132,7 +133,8 @@ Task<json::Value> check_pai(World& world, const User& user, std::string text) {
                         {"undecided", undecided}};
 }
 
-Task<json::Value> check_kube(World& world, const User& user, std::string text, json::Value value) {
+Task<json::Value> check_kube(
+    World& world, const User& user, std::string text, json::Value value, bool whole) {
   const kube::Gvk gvk = kube::gvk_of(value);
   json::Value result{{"kind", to_lower(gvk.kind)},
                      {"diagnostics", json::Array{}},
@@ -173,6 +175,7 @@ Task<json::Value> check_kube(World& world, const User& user, std::string text, j
     DecisionAsk ask;
     ask.ns = ns;
     ask.object = std::move(value);
+    ask.whole = whole;
     auto decided = co_await decide_beforehand(world, user, std::move(ask));
     if (decided)
       result.get_object()["decision"] = std::move(*decided);
@@ -221,12 +224,13 @@ Task<void> serve_check(ApiWorld api, ApiCall call) {
                           {"decision", nullptr}});
     co_return;
   }
+  const bool whole = call.target.get("whole") == "true";
   const bool pai = !json::at(*manifest, "protocolVersion").is_null();
   json::Value result;
   if (pai)
-    result = co_await check_pai(world, call.visitor.user, text);
+    result = co_await check_pai(world, call.visitor.user, text, whole);
   else
-    result = co_await check_kube(world, call.visitor.user, text, std::move(*manifest));
+    result = co_await check_kube(world, call.visitor.user, text, std::move(*manifest), whole);
   co_await answer_json(call.writer, std::move(result));
 }
 

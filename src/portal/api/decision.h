@@ -15,6 +15,8 @@ struct DecisionAsk {
   /// Asked by the portal itself: the job becomes the cluster's through OpenPAI's API, which has said
   /// yes already. Otherwise in the user's own name.
   bool as_portal = false;
+  /// Also when it would start, and what would start now; takes longer.
+  bool whole = false;
 };
 /// Fails with the reason where the cluster gives no such answer, or not now.
 Task<Result<json::Value>> decide_beforehand(World& world, User user, DecisionAsk ask);

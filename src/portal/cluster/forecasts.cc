@@ -1,5 +1,8 @@
 #include "portal/cluster/forecasts.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace muster::portal {
 namespace {
 
@@ -11,11 +14,12 @@ std::string plain(const std::string& key) {
 
 Millis millis(const std::optional<Time>& time) { return time ? time->us / 1000 : 0; }
 
-/// What is near is told to some seconds, what is far to some minutes.
-Millis grain(Millis away) {
-  constexpr Millis kMinute = 60'000;
-  if (away < 2 * kMinute) return 5000;
-  return away < 120 * kMinute ? kMinute : 5 * kMinute;
+/// In which of steps that grow by a quarter it lies: near things are told exactly, far ones roughly.
+/// Courses differ a little each time, and whoever is far down the line is not told of every step.
+std::int64_t roughly(std::int64_t number) {
+  return number <= 8
+             ? number
+             : 8 + static_cast<std::int64_t>(std::log2(static_cast<double>(number) / 8) * 4);
 }
 
 }  // namespace
@@ -85,10 +89,12 @@ std::uint64_t mark_of(const Told& told, Millis now) {
   const auto add = [&mark](std::int64_t number) {
     mark = (mark ^ static_cast<std::uint64_t>(number)) * 0x100000001b3ULL;
   };
-  const Millis step = grain(told.start - now);
-  add(told.place);
+  add(roughly(told.place));
   add(static_cast<std::int64_t>(told.basis));
-  for (const Millis time : {told.start, told.low, told.high}) add(time / step);
+  // Against a clock that goes in steps of a minute: what stays where it is comes nearer all the same.
+  constexpr Millis kMinute = 60'000;
+  for (const Millis time : {told.start, told.low, told.high})
+    add(time == 0 ? -1 : roughly(std::max<Millis>(0, time - now / kMinute * kMinute) / 15'000));
   return mark;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "answers/live/live.h"
 #include "base/env.h"
@@ -29,6 +30,15 @@ class Forecasts {
   [[nodiscard]] std::uint64_t version() const { return version_; }
   /// Of a group or pod "ns/name"; null: nothing is known of it.
   [[nodiscard]] const answers::Forecast* find(const std::string& key) const;
+  /// What was found for the row in this slot when it had this version; looked for once a set. Many
+  /// who look at the same list ask for the same rows four times a second.
+  template <typename Look>
+  const answers::Forecast* remembered(Slot slot, std::uint64_t row, Look look) {
+    if (memo_.size() <= slot) memo_.resize(slot + 1);
+    Memo& memo = memo_[slot];
+    if (memo.set != version_ || memo.row != row) memo = {version_, row, look()};
+    return memo.found;
+  }
   /// How long its owner says that it lasts; zero: not said.
   [[nodiscard]] Duration declared(const answers::Forecast& forecast) const;
 
@@ -45,6 +55,12 @@ class Forecasts {
     answers::OutlookPtr outlook;
     std::unordered_map<std::string, const answers::Forecast*> jobs;
   };
+
+  struct Memo {
+    std::uint64_t set = 0, row = 0;
+    const answers::Forecast* found = nullptr;
+  };
+  std::vector<Memo> memo_;  // by slot
 
   Env& env_;
   Ask ask_;

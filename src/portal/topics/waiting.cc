@@ -19,10 +19,14 @@ std::vector<std::string> gang_keys(const JobIndex::Entry& entry) {
 
 const answers::Forecast* forecast_of(const World& world, const JobIndex::Entry& entry) {
   if (!world.forecasts.offered()) return nullptr;
-  for (const std::string& key : gang_keys(entry)) {
-    if (const answers::Forecast* found = world.forecasts.find(key); found != nullptr) return found;
-  }
-  return nullptr;
+  const auto look = [&]() -> const answers::Forecast* {
+    for (const std::string& key : gang_keys(entry)) {
+      if (const answers::Forecast* found = world.forecasts.find(key); found != nullptr)
+        return found;
+    }
+    return nullptr;
+  };
+  return world.forecasts.remembered(entry.slot, entry.version, look);
 }
 
 const JobIndex::Entry* job_of_gang(const World& world,

@@ -48,7 +48,7 @@ export interface Decision {
   rv: string;
 }
 
-/** POST `/check` (text/yaml). */
+/** POST `/check` (text/yaml); `?whole=true`: also when it would start and what would start now, which takes longer. */
 export interface Check {
   kind: string;
   diagnostics: Diagnostic[];

@@ -97,7 +97,12 @@ function useCheck(text: string | null, set: (c: Check | null) => void, asking: (
     const stop = new AbortController();
     const ask = async (): Promise<void> => {
       asking(true);
-      try { set(await postYaml<Check>('/check', text, stop.signal)); } catch (e) { if ((e as Error).name !== 'AbortError') set(null); }
+      try {
+        const quick = await postYaml<Check>('/check', text, stop.signal);
+        set(quick);
+        // When it would start, and what would start now, takes courses on a copy: asked for once the first answer stands.
+        if (quick.decision?.verdict === 'waits') { const whole = await postYaml<Check>('/check?whole=true', text, stop.signal); if (whole.decision) set(whole); }
+      } catch (e) { if ((e as Error).name !== 'AbortError') set(null); }
       if (!stop.signal.aborted) asking(false);
     };
     const timer = setTimeout(() => void ask(), 300);
