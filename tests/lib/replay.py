@@ -11,6 +11,7 @@ the document says it prints.
 
 `fill` writes a document instead: what was printed goes below each command.
 """
+import contextlib
 import os
 import re
 import subprocess
@@ -166,7 +167,8 @@ class Shell:
         return int(status), out.strip("\n")
 
     def close(self):
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait(60)
 
 

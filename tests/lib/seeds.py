@@ -90,7 +90,8 @@ exec "$@"
         return self
 
     def __exit__(self, *_):
-        self.shell.run(f"{binary()} down --data ~/.muster")
+        # Not by the shell, which may be what has failed.
+        subprocess.run([binary(), "down", "--data", self.home / ".muster"], capture_output=True)
         self.shell.close()
         shutil.rmtree(self.home, ignore_errors=True)
 
