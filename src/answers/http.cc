@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <array>
+#include <map>
+
 #include "base/strings.h"
 #include "json/yaml.h"
 #include "kube/names.h"
@@ -164,6 +167,22 @@ Result<json::Value> only_one(const json::Value& answer, const std::string& job) 
 
 namespace {
 
+/// Longer ones are read beside the loop.
+constexpr std::size_t kShortBody = 16 * 1024;
+
+/// Rights do not change while a question is answered, and are asked for by each of many jobs.
+Visitor asking_once(Visitor visitor) {
+  const auto known = std::make_shared<std::map<std::array<std::string, 3>, bool>>();
+  visitor.may = [known, may = std::move(visitor.may)](
+                    std::string_view verb, std::string_view resource, std::string_view ns) {
+    const auto [at, fresh] =
+        known->try_emplace({std::string(verb), std::string(resource), std::string(ns)});
+    if (fresh) at->second = may(verb, resource, ns);
+    return at->second;
+  };
+  return visitor;
+}
+
 /// A manifest or a question: YAML, of which JSON is a part.
 Result<json::Value> body_of(const std::string& body) {
   constexpr std::size_t kBodyMax = 1024 * 1024;
@@ -178,7 +197,12 @@ Result<json::Value> body_of(const std::string& body) {
 
 Task<net::Response> answer_post(Service& service, Question question) {
   const Segments& parts = question.target.segments;
-  auto body = body_of(question.body);
+  Result<json::Value> body = json::Value();
+  const auto read = [&] { body = body_of(question.body); };
+  if (question.body.size() < kShortBody)
+    read();
+  else
+    co_await service.env().run_on_worker(read);
   if (!body) co_return error_answer(body.error());
   if (parts.back() == "check") {
     Service::CheckWish wish;
@@ -197,7 +221,23 @@ Task<net::Response> answer_post(Service& service, Question question) {
 
 }  // namespace
 
+namespace {
+
+/// There may be ten thousand rows: they are written, and let go of, on a worker.
+Task<net::Response> long_answer(Env& env, json::Value value) {
+  const auto rows = std::make_shared<json::Value>(std::move(value));
+  const auto response = std::make_shared<net::Response>();
+  co_await env.run_on_worker([rows, response] {
+    *response = json_answer(200, *rows);
+    *rows = nullptr;
+  });
+  co_return std::move(*response);
+}
+
+}  // namespace
+
 Task<net::Response> answer(Service& service, Question question) {
+  question.visitor = asking_once(std::move(question.visitor));
   if (question.method == "POST") {
     auto response = co_await answer_post(service, std::move(question));
     co_return response;
@@ -220,19 +260,22 @@ Task<net::Response> answer(Service& service, Question question) {
     if (!ask) co_return error_answer(ask.error());
     found = co_await service.when(question.visitor, *ask);
     if (found && parts.size() == kHead + 5) found = only_one(*found, parts[kHead + 3]);
-  } else if (word == "records" && parts.size() == kHead + 1)
-    found = service.records(question.visitor, question.target);
-  else if (word == "records" && parts.size() == kHead + 2)
-    found = service.record(question.visitor, parts[kHead + 1]);
-  else if (word == "records" && parts.size() == kHead + 3)
-    found = service.timeline(question.visitor, parts[kHead + 1]);
-  else if (word == "usage")
-    found = service.usage(question.visitor, question.target);
-  else if (word == "waits")
-    found = service.waits(question.visitor, question.target);
-  else if (word == "accuracy")
-    found = service.accuracy(question.visitor, question.target);
-  co_return found ? json_answer(200, *found) : error_answer(found.error());
+  } else if (word == "records" && parts.size() == kHead + 1) {
+    found = co_await service.records(question.visitor, question.target);
+  } else if (word == "records" && parts.size() == kHead + 2) {
+    found = co_await service.record(question.visitor, parts[kHead + 1]);
+  } else if (word == "records" && parts.size() == kHead + 3) {
+    found = co_await service.timeline(question.visitor, parts[kHead + 1]);
+  } else if (word == "usage") {
+    found = co_await service.usage(question.visitor, question.target);
+  } else if (word == "waits") {
+    found = co_await service.waits(question.visitor, question.target);
+  } else if (word == "accuracy") {
+    found = co_await service.accuracy(question.visitor, question.target);
+  }
+  if (!found) co_return error_answer(found.error());
+  auto response = co_await long_answer(service.env(), std::move(*found));
+  co_return response;
 }
 
 }  // namespace muster::answers

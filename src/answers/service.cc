@@ -5,14 +5,18 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "answers/json.h"
+#include "base/pace.h"
 #include "base/strings.h"
 
 namespace muster::answers {
 namespace {
 
 constexpr std::size_t kLimit = 100, kLimitMax = 10'000;
+/// How long those who ask for the whole history wait for each other.
+constexpr Duration kPatience = std::chrono::seconds(5);
 
 struct Period {
   Time from, to;
@@ -51,10 +55,8 @@ Result<std::vector<std::size_t>> fields_of(const net::Target& query) {
 }
 
 /// Rows of namespaces that somebody may not look into are theirs no longer: only their numbers are.
-UsageKey shown_key(const Visitor& visitor, std::map<std::string, bool>& seen, const UsageKey& key) {
-  const auto [known, fresh] = seen.try_emplace(key[1]);
-  if (fresh) known->second = visitor.may("get", "usage", key[1]);
-  if (known->second) return key;
+UsageKey shown_key(const std::set<std::string>& visible, const UsageKey& key) {
+  if (visible.contains(key[1])) return key;
   UsageKey hidden;
   hidden.fill(std::string(kOthers));
   hidden[2] = key[2];
@@ -121,6 +123,149 @@ std::optional<Forecast> gated_forecast(const Outlook& outlook, const Service::Wh
   return std::nullopt;
 }
 
+// What follows looks through all that is kept, so it runs on a worker.
+
+json::Value records_json(const Shelf& shelf,
+                         const RecordQuery& query,
+                         const std::set<std::string>& visible) {
+  json::Array items;
+  for (const Summary& row : list(shelf, query, &visible)) items.push_back(summary_json(row));
+  // Only of what has yet to end: that is what one waits for.
+  std::int64_t others = 0, others_milli = 0;
+  for (const Record& job : shelf.living) {
+    if (visible.contains(job.ns)) continue;
+    ++others;
+    if (job.runs.empty()) continue;
+    for (const Part& part : job.runs.back().parts) others_milli += part.end ? 0 : part.milli;
+  }
+  return json::Object{
+      {"items", std::move(items)},
+      {"others",
+       json::Object{{"jobs", others}, {"gpus", static_cast<double>(others_milli) / 1000}}}};
+}
+
+struct Grouping {
+  std::vector<std::size_t> fields;  // of kUsageFields
+  std::set<std::string> visible;    // namespaces
+  bool daily = false;
+
+  [[nodiscard]] UsageKey key_of(const UsageKey& key) const {
+    const UsageKey shown = shown_key(visible, key);
+    UsageKey grouped;
+    for (const std::size_t field : fields) grouped[field] = shown[field];
+    return grouped;
+  }
+};
+
+json::Value usage_by(const Shelf& shelf, const Period& period, const Grouping& by) {
+  std::map<std::string, UsageRows> by_step;
+  Usage total;
+  for (const auto& [day, rows] : usage(shelf, period.from, period.to)) {
+    UsageRows& out = by_step[by.daily ? day : std::string()];
+    for (const auto& [key, usage] : rows) {
+      out[by.key_of(key)] += usage;
+      total += usage;
+    }
+  }
+  json::Array items;
+  for (const auto& [day, rows] : by_step) {
+    for (const auto& [key, usage] : rows) {
+      json::Object row;
+      if (!day.empty()) row["day"] = day;
+      for (auto& member : usage_row(key, by.fields, usage)) row[member.key()] = member.value();
+      items.push_back(std::move(row));
+    }
+  }
+  return json::Object{{"from", day_of(period.from)},
+                      {"items", std::move(items)},
+                      {"total", usage_row({}, {}, total)}};
+}
+
+json::Value waits_by(const Shelf& shelf, const Period& period, const Grouping& by) {
+  std::map<UsageKey, std::vector<double>> groups;
+  RecordQuery wanted;
+  wanted.limit = SIZE_MAX;
+  wanted.since = period.from;
+  wanted.until = period.to;
+  for (const Summary& row : list(shelf, wanted, nullptr)) {
+    if (!row.started) continue;
+    const UsageKey key =
+        by.key_of({*row.user, *row.ns, *row.queue, *row.kind, *row.model, *row.priority});
+    groups[key].push_back(
+        static_cast<double>(std::max<std::int64_t>(0, (row.started - row.submitted).count())) /
+        1e6);
+  }
+  json::Array items;
+  for (auto& [key, waits] : groups) {
+    std::sort(waits.begin(), waits.end());
+    json::Object row;
+    for (const std::size_t field : by.fields) row[kUsageFields[field]] = key[field];
+    row["jobs"] = waits.size();
+    for (const auto& [name, q] : {std::pair{"p50Seconds", .5},
+                                  {"p90Seconds", .9},
+                                  {"p99Seconds", .99},
+                                  {"mostSeconds", 1.}})
+      row[name] = quantile(waits, q);
+    items.push_back(std::move(row));
+  }
+  return json::Object{{"from", day_of(period.from)}, {"items", std::move(items)}};
+}
+
+struct Scores {
+  std::vector<double> errors;
+  std::int64_t within_two = 0, held = 0, judged = 0, unanswered = 0;
+};
+
+void judge(const Record& record, std::map<std::string, Scores>& by_basis) {
+  for (const Foretold& said : record.said) {
+    // The run that began after it was said.
+    const auto run = std::find_if(record.runs.begin(), record.runs.end(), [&](const Run& one) {
+      return one.start >= whole_seconds(said.at);
+    });
+    if (run == record.runs.end()) continue;
+    const double y = static_cast<double>((run->start - said.at).count()) / 1e6;
+    if (y < 60) continue;  // as the benchmark scores
+    Scores& scores = by_basis[said.basis];
+    if (!said.p50) {
+      ++scores.unanswered;
+      continue;
+    }
+    const double p50 = static_cast<double>((said.p50 - said.at).count()) / 1e6;
+    ++scores.judged;
+    scores.errors.push_back(std::abs(p50 - y) / std::max(y, 60.0));
+    const double ratio = (p50 + 60) / (y + 60);
+    if (ratio >= .5 && ratio <= 2) ++scores.within_two;
+    if (run->start >= said.p10 && (!said.p90 || run->start <= said.p90)) ++scores.held;
+  }
+}
+
+json::Value accuracy_of(const Shelf& shelf,
+                        const Period& period,
+                        const std::set<std::string>& visible) {
+  std::map<std::string, Scores> by_basis;
+  // Whoever may see none of it is not worth the unpacking.
+  if (!visible.empty()) {
+    each_ended(shelf, period.from, [&](const Record& record) {
+      if (period.to && record.ended >= period.to) return;
+      if (visible.contains(record.ns)) judge(record, by_basis);
+    });
+  }
+  json::Array items;
+  for (auto& [basis, scores] : by_basis) {
+    std::sort(scores.errors.begin(), scores.errors.end());
+    json::Object row{
+        {"basis", basis}, {"judged", scores.judged}, {"unanswered", scores.unanswered}};
+    if (scores.judged > 0) {
+      row["err"] = quantile(scores.errors, .5);
+      row["errP75"] = quantile(scores.errors, .75);
+      row["x2"] = static_cast<double>(scores.within_two) / static_cast<double>(scores.judged);
+      row["holds"] = static_cast<double>(scores.held) / static_cast<double>(scores.judged);
+    }
+    items.push_back(std::move(row));
+  }
+  return json::Object{{"from", day_of(period.from)}, {"items", std::move(items)}};
+}
+
 }  // namespace
 
 Result<Recorder*> Service::recorder() const {
@@ -153,7 +298,9 @@ Task<Result<json::Value>> Service::when(Visitor visitor, WhenAsk ask) {
   const Time now = env_.now();
   json::Array items;
   std::int64_t others = 0;
+  Pace pace(env_);
   for (const Forecast& forecast : (*outlook)->forecasts.jobs) {
+    if (pace.over()) co_await pace.rest();
     if (!ask.queue.empty() && forecast.queue != ask.queue) continue;
     const std::string job = naming(forecast.job);
     if (job == kAnothersJob) {
@@ -199,7 +346,9 @@ Task<Result<json::Value>> Service::gantt(Visitor visitor) {
   const auto outlook = co_await live_->outlook();
   if (!outlook) co_return fail(outlook.error());
   json::Array bars;
+  Pace pace(env_);
   for (const Bar& bar : (*outlook)->forecasts.gantt) {
+    if (pace.over()) co_await pace.rest();
     json::Object row{{"job", name_for(visitor, bar.job)},
                      {"queue", bar.queue},
                      {"gpus", static_cast<double>(bar.gpu_milli) / 1000},
@@ -211,9 +360,10 @@ Task<Result<json::Value>> Service::gantt(Visitor visitor) {
   co_return json::Value(json::Object{{"bars", std::move(bars)}});
 }
 
-Result<json::Value> Service::records(const Visitor& visitor, const net::Target& query) {
+Task<Result<json::Value>> Service::records(Visitor visitor, net::Target query) {
+  const Gate::Pass pass(gate_);
   auto recorder = this->recorder();
-  if (!recorder) return fail(recorder.error());
+  if (!recorder) co_return fail(recorder.error());
   RecordQuery wanted;
   wanted.user = query.get("user");
   wanted.queue = query.get("queue");
@@ -226,181 +376,108 @@ Result<json::Value> Service::records(const Visitor& visitor, const net::Target& 
   if (const std::string_view text = query.get("limit"); !text.empty()) {
     const auto limit = parse_int(text);
     if (!limit || *limit < 1 || *limit > static_cast<std::int64_t>(kLimitMax))
-      return fail(Code::kBadRequest,
-                  fmt::format("limit {}: want a number from 1 to {}", quoted(text), kLimitMax));
+      co_return fail(Code::kBadRequest,
+                     fmt::format("limit {}: want a number from 1 to {}", quoted(text), kLimitMax));
     wanted.limit = static_cast<std::size_t>(*limit);
   }
   for (const auto& [name, time] : {std::pair{"since", &wanted.since}, {"until", &wanted.until}}) {
     const std::string_view text = query.get(name);
     if (text.empty()) continue;
     const auto moment = parse_moment(text, env_.now());
-    if (!moment) return fail(Code::kBadRequest, fmt::format("{} {}", name, moment.error().message));
+    if (!moment)
+      co_return fail(Code::kBadRequest, fmt::format("{} {}", name, moment.error().message));
     *time = *moment;
   }
-  std::map<std::string, bool> seen;
-  std::int64_t others = 0, others_milli = 0;
-  const auto visible = [&](const std::string& ns) {
-    const auto [known, fresh] = seen.try_emplace(ns);
-    if (fresh) known->second = visitor.sees(ns);
-    return known->second;
-  };
-  json::Array items;
-  for (const Summary& row : (*recorder)->list(wanted, visible)) items.push_back(summary_json(row));
-  // Only of what has yet to end: that is what one waits for.
-  (*recorder)->tracker().each([&](Tracked& job) {
-    const std::string ns = job.key.substr(0, job.key.find('/'));
-    if (job.record.over() || visible(ns)) return;
-    ++others;
-    others_milli += job.milli;
-  });
-  return json::Value(json::Object{
-      {"items", std::move(items)},
-      {"others",
-       json::Object{{"jobs", others}, {"gpus", static_cast<double>(others_milli) / 1000}}}});
+  const auto shelf = co_await (*recorder)->shelf();
+  const auto visible = co_await namespaces_for(visitor, "records", shelf);
+  const auto out = std::make_shared<json::Value>();
+  co_await env_.run_on_worker(
+      [shelf, visible, wanted, out] { *out = records_json(*shelf, wanted, visible); });
+  co_return std::move(*out);
 }
 
-Result<json::Value> Service::record(const Visitor& visitor, const std::string& uid) {
+Task<Result<json::Value>> Service::record(Visitor visitor, std::string uid) {
+  const Gate::Pass pass(gate_);
   auto recorder = this->recorder();
-  if (!recorder) return fail(recorder.error());
-  const auto found = (*recorder)->find(uid);
+  if (!recorder) co_return fail(recorder.error());
+  const auto found = co_await (*recorder)->look_up(uid);
   if (!found || !visitor.sees(found->ns))
-    return fail(Code::kNotFound, fmt::format("there is no record {}", quoted(uid)));
-  return record_json(*found);
+    co_return fail(Code::kNotFound, fmt::format("there is no record {}", quoted(uid)));
+  co_return record_json(*found);
 }
 
-Result<json::Value> Service::timeline(const Visitor& visitor, const std::string& uid) {
+Task<Result<json::Value>> Service::timeline(Visitor visitor, std::string uid) {
+  const Gate::Pass pass(gate_);
   auto recorder = this->recorder();
-  if (!recorder) return fail(recorder.error());
-  const auto found = (*recorder)->find(uid);
+  if (!recorder) co_return fail(recorder.error());
+  const auto found = co_await (*recorder)->look_up(uid);
   if (!found || !visitor.sees(found->ns))
-    return fail(Code::kNotFound, fmt::format("there is no record {}", quoted(uid)));
-  return timeline_json(*found, [&](std::string_view ns) { return visitor.sees(ns); });
+    co_return fail(Code::kNotFound, fmt::format("there is no record {}", quoted(uid)));
+  co_return timeline_json(*found, [&](std::string_view ns) { return visitor.sees(ns); });
 }
 
-Result<json::Value> Service::usage(const Visitor& visitor, const net::Target& query) {
+Task<std::set<std::string>> Service::namespaces_for(Visitor visitor,
+                                                    std::string resource,
+                                                    ShelfPtr shelf) {
+  std::set<std::string> out;
+  Pace pace(env_);
+  for (const std::string& ns : shelf->namespaces) {
+    if (pace.over()) co_await pace.rest();
+    if (visitor.may("get", resource, ns)) out.insert(ns);
+  }
+  co_return out;
+}
+
+Task<Result<json::Value>> Service::usage(Visitor visitor, net::Target query) {
+  const Gate::Pass pass(gate_);
   auto recorder = this->recorder();
-  if (!recorder) return fail(recorder.error());
+  if (!recorder) co_return fail(recorder.error());
   const auto period = period_of(query, env_.now(), std::chrono::hours(24 * 30));
-  if (!period) return fail(period.error());
+  if (!period) co_return fail(period.error());
   const auto fields = fields_of(query);
-  if (!fields) return fail(fields.error());
+  if (!fields) co_return fail(fields.error());
   const std::string_view step = query.get("step");
   if (!step.empty() && step != "day")
-    return fail(Code::kBadRequest, fmt::format("step {}: want day, or nothing", quoted(step)));
-  std::map<std::string, bool> seen;
-  std::map<std::string, UsageRows> by_step;
-  Usage total;
-  for (const auto& [day, rows] : (*recorder)->usage(period->from, period->to)) {
-    UsageRows& out = by_step[step.empty() ? std::string() : day];
-    for (const auto& [key, usage] : rows) {
-      const UsageKey shown = shown_key(visitor, seen, key);
-      UsageKey grouped;
-      for (const std::size_t field : *fields) grouped[field] = shown[field];
-      out[grouped] += usage;
-      total += usage;
-    }
-  }
-  json::Array items;
-  for (const auto& [day, rows] : by_step) {
-    for (const auto& [key, usage] : rows) {
-      json::Object row;
-      if (!day.empty()) row["day"] = day;
-      for (auto& member : usage_row(key, *fields, usage)) row[member.key()] = member.value();
-      items.push_back(std::move(row));
-    }
-  }
-  return json::Value(json::Object{{"from", day_of(period->from)},
-                                  {"items", std::move(items)},
-                                  {"total", usage_row({}, {}, total)}});
+    co_return fail(Code::kBadRequest, fmt::format("step {}: want day, or nothing", quoted(step)));
+  const auto shelf = co_await (*recorder)->shelf();
+  const auto visible = co_await namespaces_for(visitor, "usage", shelf);
+  const auto out = std::make_shared<json::Value>();
+  co_await env_.run_on_worker(
+      [&, shelf, out] { *out = usage_by(*shelf, *period, {*fields, visible, !step.empty()}); });
+  co_return std::move(*out);
 }
 
-Result<json::Value> Service::waits(const Visitor& visitor, const net::Target& query) {
+Task<Result<json::Value>> Service::waits(Visitor visitor, net::Target query) {
+  const Gate::Pass pass(gate_);
   auto recorder = this->recorder();
-  if (!recorder) return fail(recorder.error());
+  if (!recorder) co_return fail(recorder.error());
   const auto period = period_of(query, env_.now(), std::chrono::hours(24 * 30));
-  if (!period) return fail(period.error());
+  if (!period) co_return fail(period.error());
   const auto fields = fields_of(query);
-  if (!fields) return fail(fields.error());
-  std::map<std::string, bool> seen;
-  std::map<UsageKey, std::vector<double>> groups;
-  RecordQuery wanted;
-  wanted.limit = SIZE_MAX;
-  wanted.since = period->from;
-  wanted.until = period->to;
-  for (const Summary& row : (*recorder)->list(wanted, [](const std::string&) { return true; })) {
-    if (!row.started) continue;
-    const UsageKey shown = shown_key(
-        visitor, seen, {*row.user, *row.ns, *row.queue, *row.kind, *row.model, *row.priority});
-    UsageKey grouped;
-    for (const std::size_t field : *fields) grouped[field] = shown[field];
-    groups[grouped].push_back(
-        static_cast<double>(std::max<std::int64_t>(0, (row.started - row.submitted).count())) /
-        1e6);
-  }
-  json::Array items;
-  for (auto& [key, waits] : groups) {
-    std::sort(waits.begin(), waits.end());
-    json::Object row;
-    for (const std::size_t field : *fields) row[kUsageFields[field]] = key[field];
-    row["jobs"] = waits.size();
-    for (const auto& [name, q] : {std::pair{"p50Seconds", .5},
-                                  {"p90Seconds", .9},
-                                  {"p99Seconds", .99},
-                                  {"mostSeconds", 1.}})
-      row[name] = quantile(waits, q);
-    items.push_back(std::move(row));
-  }
-  return json::Value(json::Object{{"from", day_of(period->from)}, {"items", std::move(items)}});
+  if (!fields) co_return fail(fields.error());
+  const auto slot = co_await questions_.enter(visitor.user, kPatience);
+  if (!slot) co_return fail(slot.error());
+  const auto shelf = co_await (*recorder)->shelf();
+  const auto visible = co_await namespaces_for(visitor, "usage", shelf);
+  const auto out = std::make_shared<json::Value>();
+  co_await env_.run_on_worker(
+      [&, shelf, out] { *out = waits_by(*shelf, *period, {*fields, visible, false}); });
+  co_return std::move(*out);
 }
 
-Result<json::Value> Service::accuracy(const Visitor& visitor, const net::Target& query) {
+Task<Result<json::Value>> Service::accuracy(Visitor visitor, net::Target query) {
+  const Gate::Pass pass(gate_);
   auto recorder = this->recorder();
-  if (!recorder) return fail(recorder.error());
+  if (!recorder) co_return fail(recorder.error());
   const auto period = period_of(query, env_.now(), std::chrono::hours(24 * 30));
-  if (!period) return fail(period.error());
-  struct Scores {
-    std::vector<double> errors;
-    std::int64_t within_two = 0, held = 0, judged = 0, unanswered = 0;
-  };
-  std::map<std::string, Scores> by_basis;
-  for (const Record& record : (*recorder)->ended_since(period->from)) {
-    if (period->to && record.ended >= period->to) continue;
-    if (!visitor.may("get", "usage", record.ns)) continue;
-    for (const Foretold& said : record.said) {
-      // The run that began after it was said.
-      const auto run = std::find_if(record.runs.begin(), record.runs.end(), [&](const Run& one) {
-        return one.start >= whole_seconds(said.at);
-      });
-      if (run == record.runs.end()) continue;
-      const double y = static_cast<double>((run->start - said.at).count()) / 1e6;
-      if (y < 60) continue;  // as the benchmark scores
-      Scores& scores = by_basis[said.basis];
-      if (!said.p50) {
-        ++scores.unanswered;
-        continue;
-      }
-      const double p50 = static_cast<double>((said.p50 - said.at).count()) / 1e6;
-      ++scores.judged;
-      scores.errors.push_back(std::abs(p50 - y) / std::max(y, 60.0));
-      const double ratio = (p50 + 60) / (y + 60);
-      if (ratio >= .5 && ratio <= 2) ++scores.within_two;
-      if (run->start >= said.p10 && (!said.p90 || run->start <= said.p90)) ++scores.held;
-    }
-  }
-  json::Array items;
-  for (auto& [basis, scores] : by_basis) {
-    std::sort(scores.errors.begin(), scores.errors.end());
-    json::Object row{
-        {"basis", basis}, {"judged", scores.judged}, {"unanswered", scores.unanswered}};
-    if (scores.judged > 0) {
-      row["err"] = quantile(scores.errors, .5);
-      row["errP75"] = quantile(scores.errors, .75);
-      row["x2"] = static_cast<double>(scores.within_two) / static_cast<double>(scores.judged);
-      row["holds"] = static_cast<double>(scores.held) / static_cast<double>(scores.judged);
-    }
-    items.push_back(std::move(row));
-  }
-  return json::Value(json::Object{{"from", day_of(period->from)}, {"items", std::move(items)}});
+  if (!period) co_return fail(period.error());
+  const auto slot = co_await questions_.enter(visitor.user, kPatience);
+  if (!slot) co_return fail(slot.error());
+  const auto shelf = co_await (*recorder)->shelf();
+  const auto visible = co_await namespaces_for(visitor, "usage", shelf);
+  const auto out = std::make_shared<json::Value>();
+  co_await env_.run_on_worker([&, shelf, out] { *out = accuracy_of(*shelf, *period, visible); });
+  co_return std::move(*out);
 }
 
 json::Value timeline_json(const Record& record,

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ class Service {
     std::function<Task<Result<std::vector<std::string>>>(std::string text)> preview_cells;
   };
   void know(Cluster cluster) { cluster_ = std::move(cluster); }
+  [[nodiscard]] Env& env() { return env_; }
   Task<void> stop();
 
   /// When what waits starts: {items, others{jobs}}, next of each queue first. What is empty does not
@@ -72,18 +74,20 @@ class Service {
 
   /// {items, others{jobs, gpus}}; the query as in the path's parameters: user, queue, state,
   /// namespace, kind, name, since, until, limit.
-  [[nodiscard]] Result<json::Value> records(const Visitor& visitor, const net::Target& query);
-  [[nodiscard]] Result<json::Value> record(const Visitor& visitor, const std::string& uid);
-  [[nodiscard]] Result<json::Value> timeline(const Visitor& visitor, const std::string& uid);
+  Task<Result<json::Value>> records(Visitor visitor, net::Target query);
+  Task<Result<json::Value>> record(Visitor visitor, std::string uid);
+  Task<Result<json::Value>> timeline(Visitor visitor, std::string uid);
   /// by, from, to, step=day.
-  [[nodiscard]] Result<json::Value> usage(const Visitor& visitor, const net::Target& query);
+  Task<Result<json::Value>> usage(Visitor visitor, net::Target query);
   /// Quantiles of how long jobs waited, by the same fields.
-  [[nodiscard]] Result<json::Value> waits(const Visitor& visitor, const net::Target& query);
+  Task<Result<json::Value>> waits(Visitor visitor, net::Target query);
   /// How good what was foretold turned out to be.
-  [[nodiscard]] Result<json::Value> accuracy(const Visitor& visitor, const net::Target& query);
+  Task<Result<json::Value>> accuracy(Visitor visitor, net::Target query);
 
  private:
   [[nodiscard]] Result<Recorder*> recorder() const;
+  /// Those of the shelf in which the visitor may get the resource.
+  Task<std::set<std::string>> namespaces_for(Visitor visitor, std::string resource, ShelfPtr shelf);
   /// "ns/kind/name" of a gang, or "another team's job".
   [[nodiscard]] std::string name_for(const Visitor& visitor, std::string_view gang) const;
 

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 
 #include "answers/changes.h"
 #include "answers/check.h"
@@ -9,6 +10,7 @@
 #include "answers/json.h"
 #include "answers/service.h"
 #include "answers/whatif.h"
+#include "base/pace.h"
 #include "base/strings.h"
 
 namespace muster::answers {
@@ -34,11 +36,11 @@ Error nothing_decides() {
   return error;
 }
 
-/// "ns/name" and "ns/kind/name" both are a job "ns/kind/name".
-bool is_called(std::string_view job, std::string_view name) {
-  if (job == name) return true;
+/// What a job "ns/kind/name" is called in questions: that, or "ns/name".
+std::vector<std::string> names_of(const std::string& job) {
   const auto parts = split(job, '/');
-  return parts.size() == 3 && parts[0] + "/" + parts[2] == name;
+  if (parts.size() != 3) return {job};
+  return {job, parts[0] + "/" + parts[2]};
 }
 
 /// Of a gang "volcano:ns/name" or "ns/name".
@@ -178,19 +180,20 @@ Task<Result<std::map<std::string, std::vector<std::string>>>> Service::gangs_of(
   std::map<std::string, std::vector<std::string>> out;
   if (jobs.empty()) co_return out;
   const auto keys = std::make_shared<std::vector<std::string>>();
-  const auto wanted = std::make_shared<std::vector<std::string>>();
-  for (const std::string& job : jobs) wanted->push_back(job.substr(0, job.find('/')));
+  const auto wanted = std::make_shared<std::set<std::string, std::less<>>>();
+  for (const std::string& job : jobs) wanted->insert(job.substr(0, job.find('/')));
   const auto done = co_await live_->look([=](engine::Engine& engine, Time) {
     for (engine::GangView& gang : engine.gangs()) {
-      if (std::find(wanted->begin(), wanted->end(), namespace_of_gang(gang.key)) != wanted->end())
-        keys->push_back(std::move(gang.key));
+      if (wanted->contains(namespace_of_gang(gang.key))) keys->push_back(std::move(gang.key));
     }
   });
   if (!done) co_return fail(done.error());
+  const std::set<std::string> asked(jobs.begin(), jobs.end());
+  Pace pace(env_);
   for (const std::string& key : *keys) {
-    const std::string name = name_for(visitor, key);
-    for (const std::string& job : jobs) {
-      if (is_called(name, job)) out[job].push_back(key);
+    if (pace.over()) co_await pace.rest();
+    for (const std::string& name : names_of(name_for(visitor, key))) {
+      if (asked.contains(name)) out[name].push_back(key);
     }
   }
   co_return out;

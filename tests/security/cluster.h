@@ -128,6 +128,9 @@ class Cluster : public ::testing::Test {
   void release() { server_.reset(); }
 
   net::Loop& loop() { return loop_; }
+  std::unique_ptr<client::Client> make_client(std::string user) {
+    return server_->make_client(std::move(user));
+  }
   [[nodiscard]] const std::string& signing_key() const { return signing_key_; }
 
  private:

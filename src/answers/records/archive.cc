@@ -23,17 +23,17 @@ bool RecordQuery::matches(const Summary& row) const {
   return !until || (row.ended ? row.ended : row.submitted) < until;
 }
 
-Summary Archive::summary_of(const Record& record, std::int64_t page, Time now) {
+Summary summary_of(const Record& record, std::int64_t page, Time now) {
   Summary row;
   row.uid = record.uid;
   row.job = record.job;
-  row.ns = word(record.ns);
-  row.kind = word(record.kind);
-  row.user = word(record.user);
-  row.queue = word(record.queue);
-  row.state = word(record.state);
-  row.priority = word(record.priority);
-  row.model = word(record.model);
+  row.ns = &record.ns;
+  row.kind = &record.kind;
+  row.user = &record.user;
+  row.queue = &record.queue;
+  row.state = &record.state;
+  row.priority = &record.priority;
+  row.model = &record.model;
   row.milli = record.milli;
   row.tasks = record.tasks;
   row.attempts = static_cast<std::int64_t>(record.runs.size());
@@ -51,43 +51,60 @@ Summary Archive::summary_of(const Record& record, std::int64_t page, Time now) {
 
 void Archive::add(Page page, const std::vector<Record>& records) {
   const std::int64_t number = page.head.number;
+  const auto sealed = std::make_shared<Sealed>();
+  sealed->rows.reserve(records.size());
   for (const Record& record : records) {
-    rows_.push_back(summary_of(record, number, record.ended));
+    Summary row = summary_of(record, number, record.ended);
+    for (const std::string** text :
+         {&row.ns, &row.kind, &row.user, &row.queue, &row.state, &row.priority, &row.model})
+      *text = word(**text);
+    namespaces_.insert(record.ns);
+    sealed->rows.push_back(std::move(row));
     uids_.insert(hash_of(record.uid));
   }
   last_number_ = std::max(last_number_, number);
   page.head.count = static_cast<std::int64_t>(records.size());
-  pages_[number] = std::move(page);
+  sealed->page = std::move(page);
+  size_ += records.size();
+  pages_[number] = sealed;
 }
 
 std::optional<std::int64_t> Archive::drop_oldest() {
   if (pages_.empty()) return std::nullopt;
   const std::int64_t number = pages_.begin()->first;
-  while (!rows_.empty() && rows_.front().page == number) {
-    uids_.erase(hash_of(rows_.front().uid));
-    rows_.pop_front();
-  }
+  const SealedPtr oldest = pages_.begin()->second;
+  for (const Summary& row : oldest->rows) uids_.erase(hash_of(row.uid));
+  size_ -= oldest->rows.size();
   pages_.erase(pages_.begin());
   return number;
 }
 
 bool Archive::holds(std::string_view uid) const { return uids_.contains(hash_of(uid)); }
 
-void Archive::newest_first(const std::function<bool(const Summary&)>& each) const {
-  for (auto row = rows_.rbegin(); row != rows_.rend(); ++row) {
-    if (!each(*row)) return;
+SealedPtr Archive::page_of(std::string_view uid) const {
+  if (!holds(uid)) return nullptr;
+  for (auto page = pages_.rbegin(); page != pages_.rend(); ++page) {
+    const auto& rows = page->second->rows;
+    if (std::any_of(rows.begin(), rows.end(), [&](const Summary& row) { return row.uid == uid; }))
+      return page->second;
+  }
+  return nullptr;
+}
+
+void newest_first(const Pages& pages, const std::function<bool(const Summary&)>& each) {
+  for (auto page = pages.rbegin(); page != pages.rend(); ++page) {
+    const auto& rows = page->second->rows;
+    for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+      if (!each(*row)) return;
+    }
   }
 }
 
-std::optional<Record> Archive::find(std::string_view uid) const {
-  if (!holds(uid)) return std::nullopt;
-  for (auto row = rows_.rbegin(); row != rows_.rend(); ++row) {
-    if (row->uid != uid) continue;
-    auto records = unpack_page(pages_.at(row->page));
-    if (!records) return std::nullopt;
-    for (Record& record : *records) {
-      if (record.uid == uid) return std::move(record);
-    }
+std::optional<Record> find_in(const Sealed& sealed, std::string_view uid) {
+  auto records = unpack_page(sealed.page);
+  if (!records) return std::nullopt;
+  for (Record& record : *records) {
+    if (record.uid == uid) return std::move(record);
   }
   return std::nullopt;
 }

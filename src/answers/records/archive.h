@@ -1,12 +1,14 @@
 /// Ended jobs, ready to be listed: one short row for each record of the sealed pages, and the pages
-/// themselves for whoever wants all of it. Pure; on the loop.
+/// themselves for whoever wants all of it. Pure; on the loop. A sealed page is shared and never
+/// changes, so that workers look through it.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -28,6 +30,16 @@ struct Summary {
   std::int64_t page = 0;  // 0: of none yet
 };
 
+/// Its words are the record's own.
+[[nodiscard]] Summary summary_of(const Record& record, std::int64_t page, Time now);
+
+struct Sealed {
+  Page page;
+  std::vector<Summary> rows;  // its words are the archive's
+};
+using SealedPtr = std::shared_ptr<const Sealed>;
+using Pages = std::map<std::int64_t, SealedPtr>;  // by number: the oldest first
+
 struct RecordQuery {
   std::string user, queue, state, ns, kind, name;  // empty: any
   Time since, until;                               // of the end, or of the start of what runs
@@ -38,33 +50,36 @@ struct RecordQuery {
 
 class Archive {
  public:
-  /// Its words live as long as the archive.
-  Summary summary_of(const Record& record, std::int64_t page, Time now);
-
   /// The page's records must be those of the page.
   void add(Page page, const std::vector<Record>& records);
   /// Forgets the oldest page; its number.
   std::optional<std::int64_t> drop_oldest();
 
   [[nodiscard]] bool holds(std::string_view uid) const;
-  [[nodiscard]] std::size_t size() const { return rows_.size(); }
-  [[nodiscard]] const std::map<std::int64_t, Page>& pages() const { return pages_; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] const Pages& pages() const { return pages_; }
+  /// Of all records that ever were in it.
+  [[nodiscard]] const std::set<std::string>& namespaces() const { return namespaces_; }
   [[nodiscard]] std::int64_t last_number() const { return last_number_; }
 
-  /// Newest first, until `each` returns false.
-  void newest_first(const std::function<bool(const Summary&)>& each) const;
-  /// The whole record; absent when there is none, or its page is broken.
-  [[nodiscard]] std::optional<Record> find(std::string_view uid) const;
+  /// The page of the record; null: there is none.
+  [[nodiscard]] SealedPtr page_of(std::string_view uid) const;
 
  private:
   const std::string* word(const std::string& text) { return &*words_.insert(text).first; }
 
   std::unordered_set<std::string> words_;  // nodes do not move
-  std::deque<Summary> rows_;               // oldest page first
+  std::set<std::string> namespaces_;
   std::unordered_set<std::uint64_t> uids_;
-  std::map<std::int64_t, Page> pages_;
+  Pages pages_;
+  std::size_t size_ = 0;
   std::int64_t last_number_ = 0;
 };
+
+/// Newest first, until `each` returns false.
+void newest_first(const Pages& pages, const std::function<bool(const Summary&)>& each);
+/// The whole record; absent when there is none, or the page is broken.
+[[nodiscard]] std::optional<Record> find_in(const Sealed& sealed, std::string_view uid);
 
 json::Value summary_json(const Summary& row);
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "base/pace.h"
 #include "base/strings.h"
 #include "kube/meta.h"
 
@@ -129,8 +130,9 @@ Task<Result<void>> Recorder::load() {
   const auto records = co_await client_.list(r::kJobRecords, fresh);
   if (!records) co_return fail(records.error());
   for (const json::Value& day : days->items)
-    days_[std::string(kube::name_of(day))] = {json::int_at(day, "through"),
-                                              parse_usage(json::at(day, "rows"))};
+    days_[std::string(kube::name_of(day))] = {
+        json::int_at(day, "through"),
+        std::make_shared<const UsageRows>(parse_usage(json::at(day, "rows")))};
   std::map<std::int64_t, Page> in_order;
   for (const json::Value& object : sealed->items) {
     auto page = parse_page(object);
@@ -166,7 +168,7 @@ Task<Result<void>> Recorder::load() {
       if (!removed) log::warn("answers", "{}", removed.error().message);
       continue;
     }
-    if (record.over()) fresh_[record.uid] = record;
+    if (record.over()) fresh_[record.uid] = std::make_shared<const Record>(record);
     tracker_.restore(std::move(record));
   }
   co_return Result<void>();
@@ -243,7 +245,7 @@ void Recorder::evicting(const std::string& pod_key, const std::string& for_whom)
 void Recorder::due(Tracked& job) {
   const std::string uid = job.uid.empty() ? job.key : job.uid;
   if (job.record.over())
-    fresh_[job.record.uid] = job.record;
+    fresh_[job.record.uid] = std::make_shared<const Record>(job.record);
   else
     fresh_.erase(job.record.uid);
   const auto [slot, isNew] = pending_.try_emplace(uid);
@@ -361,7 +363,7 @@ Task<void> Recorder::keep_house() {
   while (!stopped_) {
     std::vector<const Record*> ended;
     for (const auto& [uid, record] : fresh_) {
-      if (!pending_.contains(uid)) ended.push_back(&record);
+      if (!pending_.contains(uid)) ended.push_back(record.get());
     }
     std::sort(ended.begin(), ended.end(), [](const Record* a, const Record* b) {
       return a->ended != b->ended ? a->ended < b->ended : a->uid < b->uid;
@@ -413,10 +415,9 @@ Task<Result<void>> Recorder::count_page(std::int64_t number, std::vector<Record>
   for (const auto& [name, rows] : fresh) {
     const auto known = days_.find(name);
     if (known != days_.end() && known->second.through >= number) continue;
-    Day day = known == days_.end() ? Day{} : known->second;
-    for (const auto& [key, usage] : rows) day.rows[key] += usage;
-    day.through = number;
-    json::Value body = json::Object{{"through", number}, {"rows", usage_json(day.rows)}};
+    UsageRows sums = known == days_.end() ? UsageRows{} : *known->second.rows;
+    for (const auto& [key, usage] : rows) sums[key] += usage;
+    json::Value body = json::Object{{"through", number}, {"rows", usage_json(sums)}};
     ++writes_;
     Result<json::Value> done = json::Value();
     if (known != days_.end()) {
@@ -429,7 +430,7 @@ Task<Result<void>> Recorder::count_page(std::int64_t number, std::vector<Record>
       done = co_await client_.create(r::kUsageDays, "", std::move(body), client::Answer::kNone);
     }
     if (!done) co_return fail(done.error());
-    days_[name] = std::move(day);
+    days_[name] = {number, std::make_shared<const UsageRows>(std::move(sums))};
   }
   co_return Result<void>();
 }
@@ -438,7 +439,7 @@ Task<void> Recorder::expire() {
   const HistoryLimits& limits = options_.limits;
   const Time old = env_.now() - limits.age;
   while (!stopped_ && !archive_.pages().empty()) {
-    const PageHead& first = archive_.pages().begin()->second.head;
+    const PageHead& first = archive_.pages().begin()->second->page.head;
     const bool many = archive_.size() > limits.jobs &&
                       archive_.size() - static_cast<std::size_t>(first.count) >= limits.jobs;
     if (!many && first.last >= old) break;
@@ -465,17 +466,47 @@ Task<Result<void>> Recorder::remove_fresh(std::string ns, std::string uid) {
 
 // ------------------------------------------------------------------------------------- questions
 
-std::vector<Summary> Recorder::list(const RecordQuery& query,
-                                    const std::function<bool(const std::string& ns)>& visible) {
-  const Time now = env_.now();
+Task<ShelfPtr> Recorder::shelf() {
+  // What lives first, in slices; one that ends meanwhile is taken as it ended. The rest is of the
+  // moment after, so nothing is missed or twice in it.
+  std::vector<std::pair<std::string, std::string>> jobs;  // keys and uids
+  tracker_.each([&](const Tracked& job) {
+    if (!job.record.over()) jobs.emplace_back(job.key, job.uid);
+  });
+  auto out = std::make_shared<Shelf>();
+  Pace pace(env_);
+  for (const auto& [key, uid] : jobs) {
+    if (pace.over()) co_await pace.rest();
+    Tracked* job = tracker_.find_live(key, uid);
+    if (job != nullptr && job->noted && !job->record.over())
+      out->living.push_back(tracker_.now_of(*job));
+  }
+  std::erase_if(out->living, [this](const Record& record) {
+    return fresh_.contains(record.uid) || archive_.holds(record.uid);
+  });
+  out->now = env_.now();
+  out->pages = archive_.pages();
+  out->namespaces = archive_.namespaces();
+  out->ended.reserve(fresh_.size());
+  for (const auto& [uid, record] : fresh_) {
+    out->ended.push_back(record);
+    out->namespaces.insert(record->ns);
+  }
+  for (const Record& record : out->living) out->namespaces.insert(record.ns);
+  for (const auto& [name, day] : days_) out->days[name] = day.rows;
+  co_return out;
+}
+
+std::vector<Summary> list(const Shelf& shelf,
+                          const RecordQuery& query,
+                          const std::set<std::string>* visible) {
   std::vector<Summary> rows;
   const auto take = [&](const Summary& row) {
-    if (query.matches(row) && visible(*row.ns)) rows.push_back(row);
+    if (query.matches(row) && (visible == nullptr || visible->contains(*row.ns)))
+      rows.push_back(row);
   };
-  tracker_.each([&](Tracked& job) {
-    if (!job.record.over()) take(archive_.summary_of(tracker_.now_of(job), 0, now));
-  });
-  for (const auto& [uid, record] : fresh_) take(archive_.summary_of(record, 0, now));
+  for (const Record& record : shelf.living) take(summary_of(record, 0, shelf.now));
+  for (const auto& record : shelf.ended) take(summary_of(*record, 0, shelf.now));
   // Newest first; what lives counts from its submission on.
   const auto moment = [](const Summary& row) { return row.ended ? row.ended : row.submitted; };
   std::sort(rows.begin(), rows.end(), [&](const Summary& a, const Summary& b) {
@@ -485,7 +516,7 @@ std::vector<Summary> Recorder::list(const RecordQuery& query,
     return moment(a) != moment(b) ? moment(a) > moment(b) : a.uid < b.uid;
   });
   if (rows.size() > query.limit) rows.resize(query.limit);
-  archive_.newest_first([&](const Summary& row) {
+  newest_first(shelf.pages, [&](const Summary& row) {
     if (rows.size() < query.limit) take(row);
     return rows.size() < query.limit;
   });
@@ -493,10 +524,19 @@ std::vector<Summary> Recorder::list(const RecordQuery& query,
 }
 
 std::optional<Record> Recorder::find(const std::string& uid) {
-  if (const auto found = fresh_.find(uid); found != fresh_.end()) return found->second;
+  if (const auto found = fresh_.find(uid); found != fresh_.end()) return *found->second;
   if (Tracked* job = tracker_.find_uid(uid); job != nullptr && job->noted)
     return tracker_.now_of(*job);
-  return archive_.find(uid);
+  const SealedPtr sealed = archive_.page_of(uid);
+  return sealed ? find_in(*sealed, uid) : std::nullopt;
+}
+
+Task<std::optional<Record>> Recorder::look_up(std::string uid) {
+  const SealedPtr sealed = archive_.page_of(uid);
+  if (!sealed) co_return find(uid);
+  const auto found = std::make_shared<std::optional<Record>>();
+  co_await env_.run_on_worker([sealed, uid, found] { *found = find_in(*sealed, uid); });
+  co_return std::move(*found);
 }
 
 std::string Recorder::job_of_gang(std::string_view gang) const {
@@ -507,46 +547,41 @@ std::string Recorder::job_of_gang(std::string_view gang) const {
   return pod ? tracker_.key_of_pod(*pod) : "";
 }
 
-UsageDays Recorder::usage(Time from, Time to) {
-  const Time now = env_.now();
+UsageDays usage(const Shelf& shelf, Time from, Time to) {
+  const auto outside = [&](const std::string& day) {
+    return (from && day < day_of(from)) || (to && day > day_of(Time{to.us - 1}));
+  };
   UsageDays days;
-  for (const auto& [name, day] : days_) days[name] = day.rows;
-  for (const auto& [uid, record] : fresh_) add_usage(record, now, days);
-  tracker_.each([&](Tracked& job) {
-    if (!job.record.over()) add_usage(tracker_.now_of(job), now, days);
-  });
-  std::erase_if(days, [&](const auto& day) {
-    return (from && day.first < day_of(from)) || (to && day.first > day_of(Time{to.us - 1}));
-  });
+  for (const auto& [name, rows] : shelf.days) {
+    if (!outside(name)) days[name] = *rows;
+  }
+  for (const auto& record : shelf.ended) add_usage(*record, shelf.now, days);
+  for (const Record& record : shelf.living) add_usage(record, shelf.now, days);
+  std::erase_if(days, [&](const auto& day) { return outside(day.first); });
   return days;
 }
 
 std::vector<const Record*> Recorder::fresh() const {
   std::vector<const Record*> out;
-  for (const auto& [uid, record] : fresh_) out.push_back(&record);
+  for (const auto& [uid, record] : fresh_) out.push_back(record.get());
   std::sort(out.begin(), out.end(), [](const Record* a, const Record* b) {
     return a->started() != b->started() ? a->started() < b->started() : a->uid < b->uid;
   });
   return out;
 }
 
-std::vector<Record> Recorder::ended_since(Time since) const {
-  std::vector<Record> out;
-  for (const auto& [number, page] : archive_.pages()) {
-    if (page.head.last < since) continue;
-    auto records = unpack_page(page);
+void each_ended(const Shelf& shelf, Time since, const std::function<void(const Record&)>& each) {
+  for (const auto& [number, sealed] : shelf.pages) {
+    if (sealed->page.head.last < since) continue;
+    const auto records = unpack_page(sealed->page);
     if (!records) continue;
-    for (Record& record : *records) {
-      if (record.ended >= since) out.push_back(std::move(record));
+    for (const Record& record : *records) {
+      if (record.ended >= since) each(record);
     }
   }
-  for (const auto& [uid, record] : fresh_) {
-    if (record.ended >= since) out.push_back(record);
+  for (const auto& record : shelf.ended) {
+    if (record->ended >= since) each(*record);
   }
-  std::sort(out.begin(), out.end(), [](const Record& a, const Record& b) {
-    return a.ended != b.ended ? a.ended < b.ended : a.uid < b.uid;
-  });
-  return out;
 }
 
 }  // namespace muster::answers

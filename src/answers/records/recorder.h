@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -44,6 +45,27 @@ struct RecorderOptions {
   std::function<bool()> must_wait;  // bindings are under way; null: never
 };
 
+/// All that is kept, as it was at one moment, for workers to look through: it never changes.
+struct Shelf {
+  Time now;
+  Pages pages;
+  std::vector<std::shared_ptr<const Record>> ended;  // in no page yet
+  std::vector<Record> living;
+  std::map<std::string, std::shared_ptr<const UsageRows>> days;  // through the last page
+  std::set<std::string> namespaces;                              // of all of it
+};
+using ShelfPtr = std::shared_ptr<const Shelf>;
+
+/// Newest first: what lives, then what has ended; of these namespaces alone, unless it is null. The
+/// rows point into the shelf, and pages into the archive.
+std::vector<Summary> list(const Shelf& shelf,
+                          const RecordQuery& query,
+                          const std::set<std::string>* visible);
+/// The days that overlap [from, to).
+UsageDays usage(const Shelf& shelf, Time from, Time to);
+/// Calls each(record) for every record that has ended since, of pages too.
+void each_ended(const Shelf& shelf, Time since, const std::function<void(const Record&)>& each);
+
 /// One piece: what is read, written and sealed is one set of records, and each of them is in exactly
 /// one place at any moment.
 class Recorder {
@@ -63,18 +85,15 @@ class Recorder {
   void evicting(const std::string& pod_key, const std::string& for_whom);
 
   // Questions.
-  /// Newest first: what lives, then what has ended.
-  [[nodiscard]] std::vector<Summary> list(
-      const RecordQuery& query, const std::function<bool(const std::string& ns)>& visible);
+  /// Made in slices: there may be ten thousand jobs that live.
+  Task<ShelfPtr> shelf();
   [[nodiscard]] std::optional<Record> find(const std::string& uid);
-  /// The days that overlap [from, to).
-  [[nodiscard]] UsageDays usage(Time from, Time to);
+  /// The same; its page is unpacked on a worker.
+  Task<std::optional<Record>> look_up(std::string uid);
   [[nodiscard]] Tracker& tracker() { return tracker_; }
   /// "ns/kind/name" of the job behind a gang of the engine, a group's or a pod's key; empty: none.
   [[nodiscard]] std::string job_of_gang(std::string_view gang) const;
   [[nodiscard]] const Archive& archive() const { return archive_; }
-  /// Every record that has ended since, of pages too; heavy for long times.
-  [[nodiscard]] std::vector<Record> ended_since(Time since) const;
   /// Those that have ended and are in no page yet, the oldest start first.
   [[nodiscard]] std::vector<const Record*> fresh() const;
   [[nodiscard]] std::int64_t writes() const { return writes_; }
@@ -118,10 +137,11 @@ class Recorder {
   Archive archive_;
   struct Day {
     std::int64_t through = 0;
-    UsageRows rows;
+    std::shared_ptr<const UsageRows> rows;
   };
   std::map<std::string, Day> days_;
-  std::unordered_map<std::string, Record> fresh_;  // ended, in no page yet; by uid
+  /// Ended, in no page yet; by uid.
+  std::unordered_map<std::string, std::shared_ptr<const Record>> fresh_;
   std::vector<client::Informer*> awaited_;
   std::deque<Change> changes_;
   std::unordered_map<std::string, Pending> pending_;  // by uid

@@ -296,8 +296,8 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& socket) {
   }
   if (core_.options.answers && is_for_answers(call.target)) {
     writer.record().begin();
-    writer.record().set_decision(true);
     auto answer = co_await core_.options.answers(answers_call(call));
+    writer.record().set_decision(answer.status != http_status_of(Code::kForbidden));
     (void)co_await send(call, writer, std::move(answer));
     co_return;
   }
