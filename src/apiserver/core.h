@@ -28,6 +28,7 @@ struct User {
   std::vector<std::string> groups;
   std::map<std::string, std::vector<std::string>> extra;
   [[nodiscard]] bool in_group(std::string_view group) const;
+  bool operator==(const User&) const = default;
 };
 
 /// How a write is made.

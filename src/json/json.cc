@@ -37,7 +37,12 @@ bool is_plain(std::string_view text) {
   }
   if (at == text.size()) return true;
   std::uint64_t rest = kOnes * ' ';
-  std::memcpy(&rest, text.data() + at, text.size() - at);
+  // The last eight, some of them a second time: a load of fixed length needs not wait for a store.
+  if (at > 0) {
+    std::memcpy(&rest, text.data() + text.size() - sizeof rest, sizeof rest);
+  } else {
+    for (const char c : text) rest = rest << 8 | static_cast<unsigned char>(c);
+  }
   return special(rest) == 0;
 }
 
@@ -46,6 +51,7 @@ void write_escaped(std::string& out, std::string_view text) {
   out += '"';
   std::size_t done = 0;
   for (std::size_t at = 0; at < text.size(); ++at) {
+    while (at + 8 < text.size() && is_plain(text.substr(at, 8))) at += 8;
     const auto byte = static_cast<unsigned char>(text[at]);
     if (byte >= 0x20 && byte != '"' && byte != '\\') continue;
     out.append(text, done, at - done);

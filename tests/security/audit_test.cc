@@ -291,9 +291,10 @@ TEST(AuditLines, EachIsAnEventAsKubernetesWritesIt) {
   bare.uri = "/version";
   bare.verb = "get";
   audit::Lines lines;
-  lines.add(bare, {});
-  lines.add(full, std::move(bodies));
-  lines.add(bare, {.code = 200});
+  audit::Users users;
+  lines.add(bare, {}, users);
+  lines.add(full, std::move(bodies), users);
+  lines.add(bare, {.code = 200}, users);
   EXPECT_EQ(lines.count(), 3U);
   const std::string bare_head =
       R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"id-2",)"

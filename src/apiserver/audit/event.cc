@@ -20,6 +20,11 @@ void add(std::string& out, std::string_view before, std::string_view value) {
   json::append_string(out, value);
 }
 
+/// The same of what holds nothing to escape: words of ours, ids and names that were looked at.
+void add_plain(std::string& out, std::string_view before, std::string_view value) {
+  out.append(before).append(1, '"').append(value).append(1, '"');
+}
+
 void add_unless_empty(std::string& out, std::string_view before, std::string_view value) {
   if (!value.empty()) add(out, before, value);
 }
@@ -33,8 +38,7 @@ void add_list(std::string& out, const std::vector<std::string>& values) {
   out += values.empty() ? "[]" : "]";
 }
 
-void add_user(std::string& out, std::string_view before, const User& user) {
-  out += before;
+void add_user(std::string& out, const User& user) {
   add(out, R"({"username":)", user.name);
   add_unless_empty(out, R"(,"uid":)", user.uid);
   if (!user.groups.empty()) {
@@ -119,11 +123,11 @@ void add_bodies(std::string& out, const Bodies& bodies) {
 }
 
 void add_reference(std::string& out, const Event& event) {
-  add(out, R"(,"objectRef":{"resource":)", event.resource);
+  add_plain(out, R"(,"objectRef":{"resource":)", event.resource);
   add_unless_empty(out, R"(,"namespace":)", event.ns);
   add_unless_empty(out, R"(,"name":)", event.name);
-  add_unless_empty(out, R"(,"apiGroup":)", event.group);
-  add_unless_empty(out, R"(,"apiVersion":)", event.version);
+  if (!event.group.empty()) add_plain(out, R"(,"apiGroup":)", event.group);
+  add_plain(out, R"(,"apiVersion":)", event.version);
   add_unless_empty(out, R"(,"subresource":)", event.subresource);
   out += '}';
 }
@@ -141,14 +145,16 @@ void add_sources(std::string& out, const Event& event) {
   if (before == ",") out += ']';
 }
 
-void add_head(std::string& out, const Event& event) {
-  add(out, R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","level":)", name_of(event.level));
-  add(out, R"(,"auditID":)", event.id);
-  add(out, R"(,"stage":)", name_of(event.stage));
+void add_head(std::string& out, const Event& event, Users& users) {
+  add_plain(
+      out, R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","level":)", name_of(event.level));
+  add_plain(out, R"(,"auditID":)", event.id);
+  add_plain(out, R"(,"stage":)", name_of(event.stage));
   add(out, R"(,"requestURI":)", event.uri);
   add(out, R"(,"verb":)", event.verb);
-  add_user(out, R"(,"user":)", event.user);
-  if (event.acting != nullptr) add_user(out, R"(,"impersonatedUser":)", *event.acting);
+  out.append(R"(,"user":)").append(users.text_of(event.user));
+  if (event.acting != nullptr)
+    out.append(R"(,"impersonatedUser":)").append(users.text_of(*event.acting));
   add_sources(out, event);
   add_unless_empty(out, R"(,"userAgent":)", event.agent);
   if (!event.resource.empty()) add_reference(out, event);
@@ -176,8 +182,8 @@ void add_end(std::string& out, const Event& event) {
   add_time(out, R"(,"stageTimestamp":)", event.at);
   std::string_view before = R"(,"annotations":{)";
   for (const auto& [key, value] : event.annotations) {
-    out += std::exchange(before, ",");
-    json::append_key(out, "", key);
+    add_plain(out, std::exchange(before, ","), key);
+    out += ':';
     json::append_string(out, value);
   }
   out += event.annotations.empty() ? "}\n" : "}}\n";
@@ -185,9 +191,19 @@ void add_end(std::string& out, const Event& event) {
 
 }  // namespace
 
-void Lines::add(const Event& event, Bodies&& bodies) {
+const std::string& Users::text_of(const User& user) {
+  Known& known = known_[std::hash<std::string>()(user.name) % known_.size()];
+  if (known.text.empty() || known.user != user) {
+    known.user = user;
+    known.text.clear();
+    add_user(known.text, user);
+  }
+  return known.text;
+}
+
+void Lines::add(const Event& event, Bodies&& bodies, Users& users) {
   ++count_;
-  add_head(text_, event);
+  add_head(text_, event, users);
   if (bodies.empty()) {
     add_status(text_, bodies);
   } else {

@@ -5,6 +5,7 @@
 /// gap that a worker fills.
 #pragma once
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,13 +50,26 @@ struct Event {
   const Annotations& annotations;
 };
 
+/// What lines say of users. The same few ask again and again, so the last texts are kept.
+class Users {
+ public:
+  const std::string& text_of(const User& user);
+
+ private:
+  struct Known {
+    User user;
+    std::string text;  // empty: nobody yet
+  };
+  std::array<Known, 64> known_;  // by name
+};
+
 /// Lines on their way to the file.
 class Lines {
  public:
   Lines() = default;
   /// With the room of a text that is no longer needed.
   explicit Lines(std::string spare) : text_(std::move(spare)) { text_.clear(); }
-  void add(const Event& event, Bodies&& bodies);
+  void add(const Event& event, Bodies&& bodies, Users& users);
   [[nodiscard]] std::size_t count() const { return count_; }
   /// What they weigh, about.
   [[nodiscard]] std::size_t bytes() const { return text_.size() + gap_bytes_; }

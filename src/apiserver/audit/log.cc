@@ -10,8 +10,10 @@ namespace {
 
 constexpr std::size_t kPendingMax = 10'000;
 constexpr std::size_t kPendingBytesMax = 32 << 20;
-/// Enough for a worker to be woken at once.
-constexpr std::size_t kBatch = 512;
+/// Enough for a worker to be woken at once, and little enough to stay in the processor's cache.
+constexpr std::size_t kBatchBytes = 256 << 10;
+/// What is kept of the newest lines, twice at most: with bodies a line may be long.
+constexpr std::size_t kTailBytesMax = 4 << 20;
 constexpr Duration kDelay = std::chrono::milliseconds(50);
 constexpr Duration kPatience = std::chrono::seconds(5);
 constexpr Duration kSaidEvery = std::chrono::minutes(1);
@@ -48,9 +50,9 @@ Task<bool> Log::wait_for_room() {
 }
 
 void Log::add(const Event& event, Bodies&& bodies) {
-  pending_.add(event, std::move(bodies));
+  pending_.add(event, std::move(bodies), users_);
   if (writing_) return;
-  if (pending_.count() >= kBatch)
+  if (pending_.bytes() >= kBatchBytes)
     flush();
   else if (!soon_)
     soon_ = env_.after(kDelay, [this] { flush(); });
@@ -72,45 +74,39 @@ void Log::flush() {
       [work, file = file_, now = env_.now()] {
         work->written = {work->lines.take(), work->lines.count()};
         work->result = file->append(work->written.text, now);
-        cut(work->written);
       },
-      [this, work] { wrote(work->result, work->lines.count(), std::move(work->written)); });
+      [this, work] { wrote(work->result, std::move(work->written)); });
 }
 
-void Log::cut(Written& lines) {
-  if (lines.count > kTailMax) {
-    std::size_t begin = lines.text.size();
-    for (std::size_t i = 0; i <= kTailMax; ++i) begin = lines.text.rfind('\n', begin - 1);
-    lines = {lines.text.substr(begin + 1), kTailMax};
-  }
-  if (lines.text.capacity() / 2 > lines.text.size()) lines.text.shrink_to_fit();
+void Log::keep(const Written& newest) {
+  std::string_view text = newest.text;
+  if (text.size() > kTailBytesMax)
+    text.remove_prefix(text.find('\n', text.size() - kTailBytesMax) + 1);
+  recent_.text += text;
+  recent_.count += newest.count;
+  if (recent_.count < kTailMax && recent_.text.size() < kTailBytesMax) return;
+  std::swap(recent_, earlier_);
+  recent_.text.clear();
+  recent_.count = 0;
+  if (recent_.text.capacity() > kTailBytesMax) recent_.text.shrink_to_fit();
 }
 
-void Log::keep(Written newest) {
-  tail_count_ += newest.count;
-  tail_.push_back(std::move(newest));
-  while (tail_count_ - tail_.front().count >= kTailMax) {
-    tail_count_ -= tail_.front().count;
-    spare_ = std::move(tail_.front().text);
-    tail_.pop_front();
-  }
-}
-
-void Log::wrote(const Result<void>& result, std::size_t count, Written newest) {
+void Log::wrote(const Result<void>& result, Written newest) {
   writing_ = false;
   writing_bytes_ = 0;
   if (result) {
-    written_ += count;
-    keep(std::move(newest));
+    written_ += newest.count;
+    keep(newest);
   } else {
-    lost_ += count;
-    if (env_.monotonic() - said_ > kSaidEvery || lost_ == count) {
+    lost_ += newest.count;
+    if (env_.monotonic() - said_ > kSaidEvery || lost_ == newest.count) {
       said_ = env_.monotonic();
       log::error("audit", "{}; {} events are lost so far", result.error().message, lost_);
     }
   }
+  if (newest.text.capacity() <= 2 * kBatchBytes) spare_ = std::move(newest.text);
   room_->notify();
-  if (pending_.count() >= kBatch)
+  if (pending_.bytes() >= kBatchBytes)
     flush();
   else if (pending_.count() > 0 && !soon_)
     soon_ = env_.after(kDelay, [this] { flush(); });
@@ -127,7 +123,8 @@ Task<void> Log::stop() {
 std::vector<std::string> Log::last(std::size_t count) const {
   count = std::min(count, kTailMax);
   std::vector<std::string> out;  // the newest first
-  for (auto each = tail_.rbegin(); each != tail_.rend() && out.size() < count; ++each) {
+  for (const Written* each : {&recent_, &earlier_}) {
+    if (out.size() >= count) break;
     const std::vector<std::string> lines = split_nonempty(each->text, '\n');
     out.insert(out.end(), lines.rbegin(), lines.rend());
   }

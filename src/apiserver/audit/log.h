@@ -7,7 +7,6 @@
 /// Everything but the worker's part runs on the loop.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,7 +29,7 @@ class Log {
   /// Writes what is left.
   Task<void> stop();
 
-  /// The newest lines that are in the file, oldest first; at most kTailMax.
+  /// The newest lines that are in the file, oldest first; at most kTailMax, fewer if they are long.
   [[nodiscard]] std::vector<std::string> last(std::size_t count) const;
   static constexpr std::size_t kTailMax = 1000;
 
@@ -44,22 +43,21 @@ class Log {
     std::string text;
     std::size_t count = 0;  // of lines
   };
-  void wrote(const Result<void>& result, std::size_t count, Written newest);
-  void keep(Written newest);
-  /// Leaves the last kTailMax lines, without room for more. Runs on a worker.
-  static void cut(Written& lines);
+  void wrote(const Result<void>& result, Written newest);
+  void keep(const Written& newest);
 
   Env& env_;
   const Policy policy_;
   std::shared_ptr<File> file_;  // the worker's while writing_
+  Users users_;
   Lines pending_;
   std::size_t writing_bytes_ = 0;
   bool writing_ = false;
   std::unique_ptr<Timer> soon_;
   std::unique_ptr<Signal> room_;
-  std::deque<Written> tail_;  // taken apart when somebody asks
-  std::size_t tail_count_ = 0;
-  std::string spare_;  // the text that left the tail last: its memory is warm
+  /// The newest lines, and those before them; taken apart when somebody asks.
+  Written recent_, earlier_;
+  std::string spare_;  // the text that was written last: its memory is warm
   std::uint64_t written_ = 0, lost_ = 0;
   Duration said_{};  // when a loss was last told of
 };

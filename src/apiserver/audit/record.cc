@@ -96,7 +96,7 @@ void Record::annotate(std::string_view key, std::string value) {
 void Record::set_decision(bool allowed) {
   if (log_ == nullptr || !wanted()) return;
   annotate(kube::names::access::kDecision, allowed ? "allow" : "forbid");
-  annotate(kube::names::access::kReason, reason_);
+  annotate(kube::names::access::kReason, std::exchange(reason_, {}));
 }
 
 void Record::set_started(int code) {

@@ -49,6 +49,14 @@ bool matches_path(const json::Value& rule, std::string_view path) {
   return false;
 }
 
+/// Whether the user is "system:serviceaccount:NS:NAME"; asked of every subject of every binding.
+bool is_account(std::string_view user, std::string_view ns, std::string_view name) {
+  constexpr std::string_view kPrefix = "system:serviceaccount:";
+  return user.size() == kPrefix.size() + ns.size() + 1 + name.size() && user.ends_with(name) &&
+         user.starts_with(kPrefix) && user.substr(kPrefix.size(), ns.size()) == ns &&
+         user[kPrefix.size() + ns.size()] == ':';
+}
+
 /// The subject by which the binding applies to the user; null if it does not.
 const json::Value* applies(const json::Value& binding,
                            const User& user,
@@ -61,14 +69,13 @@ const json::Value* applies(const json::Value& binding,
     if (kind == "ServiceAccount") {
       std::string_view ns = json::string_at(subject, "namespace");
       if (ns.empty()) ns = binding_ns;
-      if (user.name == fmt::format("system:serviceaccount:{}:{}", ns, name)) return &subject;
+      if (is_account(user.name, ns, name)) return &subject;
     }
   }
   return nullptr;
 }
 
-/// As Kubernetes writes it into the audit log.
-std::string describe(const json::Value& binding, const json::Value& subject) {
+std::string description(const json::Value& binding, const json::Value& subject) {
   const std::string ns = json::text_at(binding, "metadata", "namespace");
   std::string who = json::text_at(subject, "name");
   if (json::string_at(subject, "kind") == "ServiceAccount") {
@@ -124,7 +131,7 @@ void Authorizer::each_binding(const User& user,
   for (const auto& [key, binding] :
        core_.image.collection(kube::collections::kClusterRoleBindings).objects()) {
     const json::Value* subject = applies(binding->object, user, "");
-    if (subject != nullptr && !visit(*binding, *subject)) return;
+    if (subject != nullptr && !visit(binding, *subject)) return;
   }
   if (ns.empty()) return;
   bool go_on = true;
@@ -132,17 +139,26 @@ void Authorizer::each_binding(const User& user,
       .each_in(ns, [&](const StoredPtr& binding) {
         if (!go_on) return;
         const json::Value* subject = applies(binding->object, user, ns);
-        if (subject != nullptr) go_on = visit(*binding, *subject);
+        if (subject != nullptr) go_on = visit(binding, *subject);
       });
 }
 
 void Authorizer::each_rule(const User& user,
                            std::string_view ns,
                            const std::function<bool(const json::Value& rule)>& visit) const {
-  each_binding(user, ns, [&](const Stored& binding, const json::Value&) {
-    const std::string_view its_ns = json::string_at(binding.object, "metadata", "namespace");
-    return each_rule_of(json::at(binding.object, "roleRef"), its_ns, visit);
+  each_binding(user, ns, [&](const StoredPtr& binding, const json::Value&) {
+    const std::string_view its_ns = json::string_at(binding->object, "metadata", "namespace");
+    return each_rule_of(json::at(binding->object, "roleRef"), its_ns, visit);
   });
+}
+
+const std::string& Authorizer::describe(const StoredPtr& binding,
+                                        const json::Value& subject) const {
+  const auto place = reinterpret_cast<std::uintptr_t>(&subject) / sizeof(json::Value);
+  Described& known = described_[place % described_.size()];
+  if (known.binding != binding || known.subject != &subject)
+    known = {binding, &subject, description(binding->object, subject)};
+  return known.text;
 }
 
 bool Authorizer::allowed(const User& user,
@@ -150,15 +166,15 @@ bool Authorizer::allowed(const User& user,
                          std::string* reason) const {
   if (user.in_group("system:masters")) return true;
   bool found = false;
-  each_binding(user, attributes.ns, [&](const Stored& binding, const json::Value& subject) {
-    const std::string_view its_ns = json::string_at(binding.object, "metadata", "namespace");
-    each_rule_of(json::at(binding.object, "roleRef"), its_ns, [&](const json::Value& rule) {
+  each_binding(user, attributes.ns, [&](const StoredPtr& binding, const json::Value& subject) {
+    const std::string_view its_ns = json::string_at(binding->object, "metadata", "namespace");
+    each_rule_of(json::at(binding->object, "roleRef"), its_ns, [&](const json::Value& rule) {
       if (!lists(json::at(rule, "verbs"), attributes.verb)) return true;
       found = attributes.path.empty() ? matches_resource(rule, attributes)
                                       : matches_path(rule, attributes.path);
       return !found;
     });
-    if (found && reason != nullptr) *reason = describe(binding.object, subject);
+    if (found && reason != nullptr) *reason = describe(binding, subject);
     return !found;
   });
   if (found || !reads_own_framework(core_, user, attributes)) return found;

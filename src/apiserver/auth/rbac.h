@@ -1,6 +1,7 @@
 /// Role-based access control as Kubernetes evaluates it, over the stored roles and bindings.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
@@ -40,10 +41,19 @@ class Authorizer {
  private:
   /// Each binding that applies to the user, with the subject that makes it apply; `visit` returns
   /// false to stop.
-  using VisitBinding = std::function<bool(const Stored& binding, const json::Value& subject)>;
+  using VisitBinding = std::function<bool(const StoredPtr& binding, const json::Value& subject)>;
   void each_binding(const User& user, std::string_view ns, const VisitBinding& visit) const;
+  /// As Kubernetes writes it into the audit log. The same few bindings allow nearly everything, so
+  /// what was said last is kept; an entry holds its binding, so that no other has its address.
+  const std::string& describe(const StoredPtr& binding, const json::Value& subject) const;
+  struct Described {
+    StoredPtr binding;
+    const json::Value* subject = nullptr;
+    std::string text;
+  };
 
   Core& core_;
+  mutable std::array<Described, 64> described_;
 };
 
 /// ClusterRoles and bindings every cluster has.
