@@ -139,6 +139,52 @@ TEST_F(Limits, AVolumesFilesStayInTheVolume) {
   });
 }
 
+TEST_F(Limits, ASeccompProfileStaysInItsFolder) {
+  run([](Cluster& cluster) -> Task<void> {
+    const std::string field = "spec.securityContext.seccompProfile.localhostProfile: ";
+    const std::vector<std::pair<std::string, std::string>> cases = {
+        {R"("localhostProfile":"../pki/admin.token")",
+         R"(Invalid value: "../pki/admin.token": must not contain '..')"},
+        {R"("localhostProfile":"/etc/shadow")",
+         R"(Invalid value: "/etc/shadow": must be a relative path)"},
+        {R"("x":"")", "Required value: must be set when seccomp type is Localhost"}};
+    for (const auto& [profile, problem] : cases) {
+      const Answer refused = co_await cluster.admin(
+          "POST",
+          kPods,
+          fmt::format(
+              R"({{"metadata":{{"name":"p"}},"spec":{{"containers":[{{"name":"c","image":"i"}}],"securityContext":{{"seccompProfile":{{"type":"Localhost",{}}}}}}}}})",
+              profile));
+      EXPECT_EQ(refused.status, 422) << profile << refused.text;
+      EXPECT_EQ(refused.message(), "Pod \"p\" is invalid: " + field + problem);
+    }
+  });
+}
+
+/// Each peer with each port is a line of a table that all pods of the machine wait for.
+TEST_F(Limits, APolicyHasOnlySoManyPeersTimesPorts) {
+  run([](Cluster& cluster) -> Task<void> {
+    std::string from, ports;
+    for (int i = 0; i < 100; ++i) {
+      from += (i > 0 ? "," : "") + fmt::format(R"({{"ipBlock":{{"cidr":"10.1.{}.0/24"}}}})", i);
+      ports += (i > 0 ? "," : "") + fmt::format(R"({{"port":{}}})", i + 1);
+    }
+    const Answer refused = co_await cluster.admin(
+        "POST",
+        "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
+        fmt::format(
+            R"({{"metadata":{{"name":"big"}},"spec":{{"podSelector":{{}},"ingress":[{{"from":[{}],"ports":[{}]}}]}}}})",
+            from,
+            ports));
+    EXPECT_EQ(refused.status, 403) << refused.text;
+    EXPECT_EQ(
+        refused.message(),
+        "networkpolicies.networking.k8s.io \"big\" is forbidden: its peers and ports are 10000 "
+        "rules of the machine's table, and one policy may have 5000; name larger networks, or "
+        "ranges of ports (endPort)");
+  });
+}
+
 TEST_F(Limits, APatternTakesNoLongerThanItsText) {
   run([](Cluster& cluster) -> Task<void> {
     const Answer defined = co_await cluster.admin(

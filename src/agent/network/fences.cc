@@ -18,6 +18,8 @@ using json::at;
 using kube::LabelSelector;
 
 constexpr auto kAnywhere = "0.0.0.0/0";
+/// What the policies of one namespace may put into the machine's table: a fraction of a second.
+constexpr std::size_t kLinesMax = 20'000;
 
 struct Network {
   std::uint32_t base = 0;  // host order
@@ -99,8 +101,11 @@ class Fencing {
   Fencing(const std::map<std::string, client::ObjectPtr>& namespaces,
           const std::vector<AddressedPod>& pods)
       : namespaces_(namespaces) {
-    for (const auto& pod : pods)
-      by_namespace_[std::string(kube::namespace_of(*pod.pod))].push_back(&pod);
+    for (const auto& pod : pods) {
+      const std::string ns(kube::namespace_of(*pod.pod));
+      by_namespace_[ns].push_back(&pod);
+      namespace_of_[pod.address] = ns;
+    }
   }
 
   void add(const json::Value& policy) {
@@ -120,7 +125,8 @@ class Fencing {
     }
   }
 
-  /// Pods that let the same pass have one fence.
+  /// Pods that let the same pass have one fence. Those that a namespace asks for beyond its share are
+  /// shut: the machine's table is everybody's, and no pod starts while it is written.
   [[nodiscard]] std::vector<Fence> fences() && {
     std::map<std::pair<bool, std::vector<Fence::Way>>, std::vector<std::string>> alike;
     for (auto& [key, ways] : ways_) {
@@ -129,11 +135,24 @@ class Fencing {
       alike[{key.first, std::move(ways)}].push_back(key.second);
     }
     std::vector<Fence> out;
-    for (auto& [key, pods] : alike) out.push_back({key.first, key.second, std::move(pods)});
+    std::map<std::string, std::size_t> lines;  // by namespace
+    for (auto& [key, pods] : alike) {
+      std::size_t& used = lines[namespace_of_[pods.front()]];
+      used += lines_of(key.second);
+      const bool shut = used > kLinesMax;
+      out.push_back({key.first, shut ? std::vector<Fence::Way>() : key.second, std::move(pods)});
+    }
     return out;
   }
 
  private:
+  static std::size_t lines_of(const std::vector<Fence::Way>& ways) {
+    std::size_t lines = 0;
+    for (const auto& way : ways)
+      lines += way.peers.size() * std::max<std::size_t>(way.ports.size(), 1);
+    return lines;
+  }
+
   const std::vector<const AddressedPod*>& pods_in(const std::string& ns) const {
     static const std::vector<const AddressedPod*> kNone;
     const auto found = by_namespace_.find(ns);
@@ -211,6 +230,7 @@ class Fencing {
 
   const std::map<std::string, client::ObjectPtr>& namespaces_;
   std::map<std::string, std::vector<const AddressedPod*>> by_namespace_;
+  std::map<std::string, std::string> namespace_of_;                       // by address
   std::map<std::pair<bool, std::string>, std::vector<Fence::Way>> ways_;  // direction, address
 };
 

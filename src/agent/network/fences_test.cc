@@ -1,5 +1,6 @@
 #include "agent/network/fences.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "agent/process/nat.h"
@@ -45,6 +46,26 @@ TEST_F(Fences, APolicyWithoutRulesClosesWhatItSelects) {
   EXPECT_EQ(found[0].pods, (Names{"10.0.0.1", "10.0.0.2"}));
   EXPECT_TRUE(
       of(R"({"podSelector":{"matchLabels":{"app":"c"}},"policyTypes":["Ingress"]})").empty());
+}
+
+/// The table is everybody's: one namespace does not keep the pods of others from starting.
+TEST_F(Fences, WhatANamespaceAsksForBeyondItsShareIsShut) {
+  std::string from, ports;
+  for (int i = 0; i < 200; ++i) {
+    from += (i > 0 ? "," : "") + fmt::format(R"({{"ipBlock":{{"cidr":"10.1.{}.0/24"}}}})", i);
+    ports += (i > 0 ? "," : "") + fmt::format(R"({{"port":{}}})", i + 1);
+  }
+  const auto many = policy(fmt::format(
+      R"({{"podSelector":{{}},"policyTypes":["Ingress"],"ingress":[{{"from":[{}],"ports":[{}]}}]}})",
+      from,
+      ports));
+  const auto of_blue = object(
+      R"({"metadata":{"namespace":"blue","name":"p"},"spec":{"podSelector":{},"policyTypes":["Ingress"],
+          "ingress":[{"from":[{"podSelector":{}}]}]}})");
+  const auto found = fences({many, of_blue}, namespaces, pods);
+  ASSERT_EQ(found.size(), 2U);
+  for (const Fence& fence : found)
+    EXPECT_EQ(fence.ways.empty(), fence.pods == (Names{"10.0.0.1", "10.0.0.2"}));
 }
 
 TEST_F(Fences, PeersAreOfTheOwnNamespaceUnlessAnotherIsNamed) {

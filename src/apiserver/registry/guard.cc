@@ -70,6 +70,23 @@ const Unserved* unserved(const Core& core, std::string_view storage) {
   return found == kKinds.end() ? nullptr : &found->second;
 }
 
+/// Each peer with each port is a line of the machine's table, which is everybody's.
+std::size_t lines_of_policy(const json::Value& policy) {
+  std::size_t lines = 0;
+  for (const auto& [rules, peers] : {std::pair{"ingress", "from"}, std::pair{"egress", "to"}}) {
+    for (const json::Value& rule : json::array_at(policy, "spec", rules)) {
+      std::size_t places = 0;
+      for (const json::Value& peer : json::array_at(rule, peers))
+        places += 1 + json::array_at(peer, "ipBlock", "except").size();
+      lines += std::max<std::size_t>(places, 1) *
+               std::max<std::size_t>(json::array_at(rule, "ports").size(), 1);
+    }
+  }
+  return lines;
+}
+
+constexpr std::size_t kPolicyLinesMax = 5000;
+
 }  // namespace
 
 Result<void> guard(Core& core, const GuardedWrite& write) {
@@ -103,6 +120,16 @@ Result<void> guard(Core& core, const GuardedWrite& write) {
   if (resource.info.group == kube::groups::kAdmissionRegistration) {
     if (const std::string sentence = unserved_webhook(write.next); !sentence.empty())
       return fail(forbidden(resource, kube::name_of(write.next), sentence));
+  }
+  if (resource.storage == kube::collections::kNetworkPolicies) {
+    if (const std::size_t lines = lines_of_policy(write.next); lines > kPolicyLinesMax)
+      return fail(forbidden(
+          resource,
+          kube::name_of(write.next),
+          fmt::format("its peers and ports are {} rules of the machine's table, and one policy may "
+                      "have {}; name larger networks, or ranges of ports (endPort)",
+                      lines,
+                      kPolicyLinesMax)));
   }
   if (const Unserved* kind = unserved(core, resource.storage);
       kind != nullptr && write.subresource.empty()) {

@@ -96,6 +96,23 @@ void validate_claims(const Value& spec, const std::string& field, Causes& causes
   }
 }
 
+/// A profile is a file below the machine's folder of profiles, and of the type Localhost alone.
+void validate_local_profile(const Value& seccomp, const std::string& field, Causes& causes) {
+  const bool local = json::string_at(seccomp, "type") == "Localhost";
+  const Value& profile = json::at(seccomp, "localhostProfile");
+  if (!profile.is_string()) {
+    if (local) causes.required(field, "must be set when seccomp type is Localhost");
+    return;
+  }
+  const std::string_view path = json::as_string(profile);
+  if (!local)
+    return causes.invalid(field, quoted(path), "can only be set when seccomp type is Localhost");
+  if (path.starts_with('/')) causes.invalid(field, quoted(path), "must be a relative path");
+  for (const std::string& part : split(path, '/')) {
+    if (part == "..") return causes.invalid(field, quoted(path), "must not contain '..'");
+  }
+}
+
 }  // namespace
 
 void validate_handler(const Value& handler, const std::string& field, bool probe, Causes& causes) {
@@ -149,11 +166,13 @@ void validate_security_context(const Value& context,
     }
   }
   const Value& seccomp = json::at(context, "seccompProfile");
-  if (seccomp.is_object())
+  if (seccomp.is_object()) {
     validate_enum(json::at(seccomp, "type"),
                   field + ".seccompProfile.type",
                   {"Localhost", "RuntimeDefault", "Unconfined"},
                   causes);
+    validate_local_profile(seccomp, field + ".seccompProfile.localhostProfile", causes);
+  }
   const Value& escalation = json::at(context, "allowPrivilegeEscalation");
   if (container && json::bool_at(context, "privileged") && escalation.is_bool() &&
       !escalation.get_bool()) {
