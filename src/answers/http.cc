@@ -208,6 +208,7 @@ Task<net::Response> answer_post(Service& service, Question question) {
     Service::CheckWish wish;
     wish.shape = question.target.get("shape") == "true";
     wish.quick = question.target.get("quick") == "true";
+    wish.cpu_s = static_cast<double>(parse_int(question.target.get("cpuSeconds")).value_or(0));
     const auto decision =
         co_await service.check(question.visitor, parts[kHead + 1], std::move(*body), wish);
     co_return decision ? json_answer(200, *decision) : error_answer(decision.error());

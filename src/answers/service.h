@@ -58,6 +58,8 @@ class Service {
     /// Only whether it starts and where, whom it evicts or why it waits: neither when it would start
     /// nor what else would, which takes courses and trials.
     bool quick = false;
+    /// CPU seconds that it may take, if that is less than the visitor may ask for; 0: as much.
+    double cpu_s = 0;
   };
   Task<Result<json::Value>> check(Visitor visitor,
                                   std::string ns,

@@ -110,7 +110,8 @@ Task<Result<json::Value>> Service::check(Visitor visitor,
   ask->asker.workers_min = wish.shape ? 1 : 0;
   ask->asker.other_pieces = wish.shape;
   ask->forecast = ask->alternatives = !wish.quick;
-  const double most = visitor.administers() ? kAdminCpuS : kUserCpuS;
+  double most = visitor.administers() ? kAdminCpuS : kUserCpuS;
+  if (wish.cpu_s > 0) most = std::min(most, wish.cpu_s);
   const auto done = co_await live_->look([=](engine::Engine& engine, Time now) {
     ask->go_on = within(most);
     *decision = answers::check(engine, now, *draft, *ask);

@@ -131,8 +131,10 @@ Task<bool> decides_beforehand(client::Client& client) {
 }
 
 Task<Result<json::Value>> decide_beforehand(World& world, User user, DecisionAsk ask) {
-  const std::string target = fmt::format(
-      "{}/namespaces/{}/check{}", root(), percent_encode(ask.ns), ask.whole ? "" : "?quick=true");
+  const std::string target = fmt::format("{}/namespaces/{}/check{}",
+                                         root(),
+                                         percent_encode(ask.ns),
+                                         ask.whole ? "?cpuSeconds=2" : "?quick=true");
   Result<json::Value> answer = json::Value();
   if (ask.as_portal)
     answer = co_await world.kube.own().raw("POST", target, std::move(ask.object));
