@@ -20,7 +20,8 @@ std::optional<Time> present(Time time) { return time ? std::optional<Time>(time)
 
 void Accuracy::widen(Forecasts& forecasts, Time asked) const {
   for (Forecast& one : forecasts.jobs)
-    one.start.range = calibration_.widen(one.start.basis, asked, one.start.range);
+    one.start.range =
+        calibration_.widen({one.start.basis, asked, asked - one.since, one.start.range});
 }
 
 void Accuracy::judge_started(
@@ -51,7 +52,7 @@ void Accuracy::judge_run(const Record& record, std::size_t run) {
     if (basis == Basis::kNone || (last && *last + kBetween > said.at)) continue;
     last = said.at;
     const Quantiles range{present(said.p10), present(said.p50), present(said.p90)};
-    calibration_.judge(basis, said.at, range, start);
+    calibration_.judge({basis, said.at, said.at - record.submitted, range}, start);
     ++judged_;
     // What is absent lay beyond the horizon.
     const bool inside =

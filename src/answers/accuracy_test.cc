@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 
 #include "base/random.h"
@@ -28,6 +29,7 @@ Foretold foretold(Time at, Duration p10, Duration p50, Duration p90) {
 Record started(std::vector<Foretold> said, Time at) {
   Record record;
   record.uid = "u";
+  record.submitted = kNow;
   record.said = std::move(said);
   answers::Run run;
   run.start = at;
@@ -43,7 +45,10 @@ TEST(Accuracy, TheFirstCountsAndThenOneEveryTwoHours) {
                          kNow + 2h + 30min));
   EXPECT_EQ(accuracy.judged(), 2) << "what moved in between is kept and not judged";
   EXPECT_EQ(accuracy.holds(), 1);
-  EXPECT_EQ(accuracy.calibration().side(Basis::kLearned, 1).judged, 2);
+  const Quantiles two_hours{kNow + 1h, kNow + 2h, kNow + 3h};
+  EXPECT_EQ(accuracy.calibration().side({Basis::kLearned, kNow, 0h, two_hours}).judged, 1);
+  EXPECT_EQ(accuracy.calibration().side({Basis::kLearned, kNow, 2h, two_hours}).judged, 1)
+      << "what is said of one that has waited for long is another matter";
 }
 
 TEST(Accuracy, WhatRestsOnNothingTeachesNothing) {
@@ -85,6 +90,7 @@ TEST(Accuracy, RangesThatAreTooNarrowAreWidenedUntilTheyHold) {
     Forecasts said;
     said.jobs.resize(1);
     said.jobs[0].start.basis = Basis::kLearned;
+    said.jobs[0].since = kNow;
     said.jobs[0].start.range = {kNow + 115min, kNow + 2h, kNow + 125min};
     accuracy.widen(said, kNow);
     const Quantiles& range = said.jobs[0].start.range;
@@ -99,6 +105,54 @@ TEST(Accuracy, RangesThatAreTooNarrowAreWidenedUntilTheyHold) {
   }
   EXPECT_GE(held, last * 70 / 100);
   EXPECT_LE(held, last * 90 / 100);
+}
+
+/// Starts as they come, and what is said of them before: a range that is far too sure of itself.
+class Overconfident {
+ public:
+  /// The share of so many starts that lay inside what was said; each is judged.
+  double play(int starts, double lasts) {
+    int held = 0;
+    for (int i = 0; i < starts; ++i) {
+      Forecasts said;
+      said.jobs.resize(1);
+      said.jobs[0].since = kNow;
+      said.jobs[0].start.basis = Basis::kLearned;
+      said.jobs[0].start.range = {kNow + 105min, kNow + 2h, kNow + 137min};
+      accuracy_.widen(said, kNow);
+      const Quantiles& range = said.jobs[0].start.range;
+      // A sum of four even draws is near enough to a bell: the wait is 2 h times e to the power of it.
+      double bell = -2;
+      for (int k = 0; k < 4; ++k) bell += static_cast<double>(random_.below(1'000'000)) / 1e6;
+      const Time begins =
+          kNow + Duration(static_cast<std::int64_t>(7.2e9 * lasts * std::exp(1.2 * bell)));
+      held += *range.p10 <= begins && begins <= *range.p90 ? 1 : 0;
+      accuracy_.judge(started(
+          {foretold(kNow, *range.p10 - kNow, *range.p50 - kNow, *range.p90 - kNow)}, begins));
+    }
+    return static_cast<double>(held) / starts;
+  }
+
+ private:
+  Accuracy accuracy_;
+  Random random_{6};
+};
+
+TEST(Check6, CalibrationAloneMakesRangesOfIndependentDrawsHold) {
+  Overconfident world;
+  EXPECT_LT(world.play(20, 1), 0.45) << "nothing is learned from so few";
+  (void)world.play(200, 1);
+  const double holds = world.play(400, 1);
+  EXPECT_GE(holds, 0.72);
+  EXPECT_LE(holds, 0.88);
+}
+
+TEST(Check32, AfterADriftRangesHoldAgainWithinTwoHundredStarts) {
+  Overconfident world;
+  (void)world.play(400, 1);
+  EXPECT_LT(world.play(40, 2.5), 0.7) << "durations have more than doubled overnight";
+  (void)world.play(160, 2.5);
+  EXPECT_GT(world.play(200, 2.5), 0.7);
 }
 
 }  // namespace

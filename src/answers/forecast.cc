@@ -41,8 +41,8 @@ class Forecaster {
  private:
   struct Noted {
     std::vector<Time> starts, ends;
-    std::array<double, 3> ended_before{};
-    std::map<Ix, std::int32_t> after;  ///< In how many courses.
+    std::array<double, 3> ended_before{};  ///< Shares of the courses' GPU time, by Source.
+    std::map<Ix, std::int32_t> after;      ///< In how many courses.
   };
 
   /// Who is asked about, and what is known without a course.
@@ -67,6 +67,7 @@ class Forecaster {
       }
       const engine::GangView& g = cast_->gangs[found->second];
       f.queue = g.queue;
+      f.since = g.created;
       f.state = g.waiting ? State::kWaits : State::kRuns;
       if (g.waiting) {
         describe_wait(g, f);
@@ -137,7 +138,12 @@ class Forecaster {
       if (!seen.start) continue;
       noted.starts.push_back(*seen.start);
       noted.ends.push_back(*seen.end);
-      for (std::size_t s = 0; s < 3; ++s) noted.ended_before[s] += seen.ended_before[s];
+      // Each course counts alike: in those in which somebody lasts for ever most GPU time passes, and
+      // it is the one thing that they rest on.
+      double all = 0;
+      for (const double part : seen.ended_before) all += part;
+      for (std::size_t s = 0; s < 3 && all > 0; ++s)
+        noted.ended_before[s] += seen.ended_before[s] / all;
       for (const Ix gang : seen.after) {
         if (gang < cast_->gangs.size()) ++noted.after[gang];
       }

@@ -297,12 +297,12 @@ class Scorer : public Ticking {
       m.cpu_s[name] = cpu / static_cast<double>(moments.size());
       Quantiles range = start.range;
       if (name == kShared) {
-        range = calibration_.widen(start.basis, now(), range);
+        range = calibration_.widen({start.basis, now(), waited(m), range});
         m.basis = start.basis;
         m.range = range;
       }
       if (name == kIndependent) {
-        m.independent = independent_.widen(Basis::kLearned, now(), range);
+        m.independent = independent_.widen({Basis::kLearned, now(), waited(m), range});
         m.said[kCalibrated] = said_of(m.independent, question.draws);
       }
       if (name == kShared && start.basis == Basis::kNone) {
@@ -328,13 +328,18 @@ class Scorer : public Ticking {
   /// With the rest of the trace in hand the course must be the replay itself.
   void check_harness(std::vector<Moment>& moments);
 
+  [[nodiscard]] Duration waited(const Moment& m) const {
+    return m.at - (kBegin + jobs()[m.job].submit);
+  }
+
   void judge(std::size_t job) {
     const auto open = open_.find(job);
     if (open == open_.end()) return;
     for (const std::size_t i : open->second) {
       const Moment& m = moments_[i];
-      calibration_.judge(m.basis, m.at, m.range, now());
-      if (m.independent.p50) independent_.judge(Basis::kLearned, m.at, m.independent, now());
+      calibration_.judge({m.basis, m.at, waited(m), m.range}, now());
+      if (m.independent.p50)
+        independent_.judge({Basis::kLearned, m.at, waited(m), m.independent}, now());
     }
     open_.erase(open);
   }

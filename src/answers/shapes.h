@@ -106,6 +106,7 @@ struct Forecast {
   Time asked;       ///< When the state was looked at.
   State state = State::kUnknown;
   std::string queue;
+  Time since;              ///< When it was submitted.
   std::int32_t place = 0;  ///< 1: next in its queue; 0: it does not wait.
   std::int32_t of = 0;
   engine::Refusal refusal;
