@@ -87,8 +87,32 @@ tl::unexpected<Error> wrong_method(const net::Target& target, std::string_view w
 
 }  // namespace
 
+namespace {
+
+/// namespaces/N/records is records?namespace=N, with the right in the namespace: an API server in
+/// front lets those pass who have no other.
+bool in_a_namespace(const Segments& parts) {
+  if (parts.size() < kHead + 3 || parts[kHead] != "namespaces") return false;
+  const std::string& word = parts[kHead + 2];
+  return word == "records" || word == "usage" || word == "waits" || word == "accuracy";
+}
+
+net::Target without_namespace(net::Target target) {
+  target.query.emplace_back("namespace", target.segments[kHead + 1]);
+  target.segments.erase(target.segments.begin() + kHead, target.segments.begin() + kHead + 2);
+  return target;
+}
+
+}  // namespace
+
 Result<Asked> what_is_asked(const std::string& method, const net::Target& target) {
   const Segments& parts = target.segments;
+  if (in_a_namespace(parts)) {
+    auto whole = what_is_asked(method, without_namespace(target));
+    if (whole) whole->ns = parts[kHead + 1];
+    if (whole) whole->anybody = false;
+    return whole;
+  }
   Asked asked;
   asked.verb = "get";
   asked.anybody = true;
@@ -239,6 +263,8 @@ Task<net::Response> long_answer(Env& env, json::Value value) {
 
 Task<net::Response> answer(Service& service, Question question) {
   question.visitor = asking_once(std::move(question.visitor));
+  if (in_a_namespace(question.target.segments))
+    question.target = without_namespace(std::move(question.target));
   if (question.method == "POST") {
     auto response = co_await answer_post(service, std::move(question));
     co_return response;

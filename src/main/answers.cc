@@ -72,7 +72,7 @@ Answers::Answers(Env& env,
                  client::Client& client,
                  client::Informers& informers,
                  AnswersOptions options,
-                 std::function<const scheduler::Scheduler*()> scheduler)
+                 std::function<scheduler::Scheduler*()> scheduler)
     : env_(env),
       client_(client),
       informers_(informers),
@@ -98,9 +98,12 @@ Answers::Answers(Env& env,
   };
   expected_starts_ = std::make_unique<answers::ExpectedStarts>(env, std::move(write));
   answers::Live::Options look;
-  look.engine = [scheduler = std::move(scheduler)] {
+  look.engine = [scheduler] {
     const scheduler::Scheduler* one = scheduler();
     return one != nullptr && one->ready() ? &one->engine() : nullptr;
+  };
+  look.copy = [scheduler](std::function<void(engine::Engine)> take) {
+    return scheduler()->copy_engine(std::move(take));
   };
   look.adjust = [this](answers::Forecasts& forecasts, Time asked) {
     learn_from_starts();
@@ -126,8 +129,10 @@ void Answers::learn_from_starts() {
   accuracy_.judge_started([this](const std::string& uid) { return recorder_->find(uid); });
 }
 
-void Answers::draft_with(std::function<const controllers::Controllers*()> controllers) {
+void Answers::draft_with(std::function<const controllers::Controllers*()> controllers,
+                         std::function<void(net::Request&)> sign) {
   Drafts::Parts parts;
+  parts.sign = std::move(sign);
   parts.controllers = std::move(controllers);
   parts.scheduler = [this] {
     const scheduler::Scheduler* one = scheduler_();
@@ -219,9 +224,9 @@ void Answers::add_metrics(prometheus::Page& page) {
            "The share of these that lay inside the range; 0.8 is wanted.",
            accuracy_.holds());
   answers::Follower& follower = live_->follower();
-  page.one("muster_forecast_loop_held_seconds",
+  page.one("muster_forecast_engine_held_seconds",
            "gauge",
-           "The longest that making a copy of the engine has held the loop.",
+           "The longest that making a copy of the engine has kept it from deciding.",
            static_cast<double>(follower.held_most().count()) / 1e6);
   page.one("muster_forecast_follower_differences_total",
            "counter",
@@ -238,6 +243,13 @@ std::function<bool(std::string_view, std::string_view)> Answers::uses() const {
     if (said != kube::Admits::kUnsaid) return said == kube::Admits::kYes;
     return !queues_closed_ || queue == "default";
   };
+}
+
+std::vector<std::string> Answers::namespaces() const {
+  std::vector<std::string> out;
+  for (const auto& [name, object] : informers_.get(client::resources::kNamespaces).objects())
+    out.push_back(name);
+  return out;
 }
 
 Task<net::Response> Answers::answer(apiserver::AnswersCall call) {

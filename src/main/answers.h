@@ -37,17 +37,21 @@ class Answers {
           client::Client& client,
           client::Informers& informers,
           AnswersOptions options,
-          std::function<const scheduler::Scheduler*()> scheduler);
+          std::function<scheduler::Scheduler*()> scheduler);
 
   /// What the scheduler tells is kept, too.
   void listen_to(scheduler::Options& options);
-  /// Who makes pods of jobs here, for questions about jobs that are not submitted.
-  void draft_with(std::function<const controllers::Controllers*()> controllers);
+  /// Who makes pods of jobs here, for questions about jobs that are not submitted; `sign` as in
+  /// Drafts::Parts.
+  void draft_with(std::function<const controllers::Controllers*()> controllers,
+                  std::function<void(net::Request&)> sign = nullptr);
   void start();
   Task<void> stop();
   [[nodiscard]] bool idle() const { return !recorder_ || recorder_->idle(); }
 
   Task<net::Response> answer(apiserver::AnswersCall call);
+  /// Those that have jobs, now or on record.
+  [[nodiscard]] std::vector<std::string> namespaces() const;
   /// What forecasts cost, and how old they are.
   void add_metrics(prometheus::Page& page);
   [[nodiscard]] answers::Service& service() { return *service_; }
@@ -75,7 +79,7 @@ class Answers {
   Env& env_;
   client::Client& client_;
   client::Informers& informers_;
-  std::function<const scheduler::Scheduler*()> scheduler_;
+  std::function<scheduler::Scheduler*()> scheduler_;
   bool queues_closed_ = false;
 };
 

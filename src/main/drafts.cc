@@ -66,6 +66,7 @@ Task<Result<json::Value>> Drafts::create_as(const answers::Visitor& visitor,
   request.headers.set("Impersonate-User", visitor.user);
   for (const std::string& group : visitor.groups) request.headers.add("Impersonate-Group", group);
   request.body = json::dump(object);
+  if (parts_.sign) parts_.sign(request);
   const auto answer = co_await client_.http().request(std::move(request));
   if (!answer) co_return fail(answer.error());
   auto body = json::parse(answer->body);

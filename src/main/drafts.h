@@ -18,6 +18,9 @@ class Drafts {
   struct Parts {
     std::function<const scheduler::Scheduler*()> scheduler;        // null while there is none
     std::function<const controllers::Controllers*()> controllers;  // likewise
+    /// Adds this process's own credential to a request in another's name; null where the transport
+    /// has it.
+    std::function<void(net::Request&)> sign;
   };
   Drafts(Env& env, client::Client& client, Parts parts)
       : env_(env), client_(client), parts_(std::move(parts)) {}

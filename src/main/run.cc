@@ -15,6 +15,7 @@
 #include "client/leader.h"
 #include "controllers/controllers.h"
 #include "controllers/webhook.h"
+#include "main/aggregated.h"
 #include "main/answers.h"
 #include "main/portal_flags.h"
 #include "main/scheduler_config.h"
@@ -34,6 +35,7 @@ struct RunOptions {
   controllers::WebhookOptions webhook;
   std::optional<portal::Listening> portal;
   AnswersOptions answers;
+  AggregatedOptions aggregated;
   std::string pai_rest, admin_password_file, runtime_image;
   bool leader_elect = false;
   std::int64_t gpus_per_node = 8;
@@ -88,6 +90,9 @@ Result<RunOptions> read_options(const command::Values& values) {
   auto answering = answers_options(values);
   if (!answering) return fail(answering.error());
   options.answers = std::move(*answering);
+  options.answers.queues_closed = options.webhook.queues_closed;
+  options.aggregated = aggregated_options(values);
+  options.aggregated.ns = options.ns;
   auto listening = portal_listening(values);
   if (!listening) return fail(listening.error());
   options.portal = std::move(*listening);
@@ -155,7 +160,9 @@ class Operator {
           loop_, *client_, *informers_, std::move(options));
       loop_.spawn(controllers_->start());
     }
+    answers_->draft_with([this] { return controllers_.get(); }, signs());
     answers_->start();
+    if (aggregated_) aggregated_->lead();
     if (options_.portal) {
       const auto started = start_portal();
       if (!started) co_return started;
@@ -181,18 +188,22 @@ class Operator {
     co_return started;
   }
 
-  Result<void> start_portal() {
-    portal::Options options;
-    options.listening = *options_.portal;
-    options.cluster = connection_.context;
-    // The credential of this process, as its client has it.
-    options.sign = [client = connection_.client](net::Request& request) {
+  /// The credential of this process, as its client has it, for requests in others' names.
+  [[nodiscard]] std::function<void(net::Request&)> signs() const {
+    return [client = connection_.client](net::Request& request) {
       std::string token = client.token;
       if (!client.token_file.empty()) {
         if (const auto text = read_file(client.token_file); text) token = std::string(trim(*text));
       }
       if (!token.empty()) request.headers.set("Authorization", "Bearer " + token);
     };
+  }
+
+  Result<void> start_portal() {
+    portal::Options options;
+    options.listening = *options_.portal;
+    options.cluster = connection_.context;
+    options.sign = signs();
     ask_scheduler(options, [this] { return scheduler_ ? scheduler_->scheduler() : nullptr; });
     if (!without("scheduler")) ask_answers(options, *answers_);
     portal_ = std::make_unique<portal::Portal>(loop_, *client_, *informers_, std::move(options));
@@ -201,8 +212,17 @@ class Operator {
     return started;
   }
 
+  /// Every replica listens for what people ask; the one that leads answers.
+  Result<void> serve_answers() {
+    if (options_.aggregated.listen.empty()) return {};
+    aggregated_ = std::make_unique<Aggregated>(
+        loop_, *client_, options_.aggregated, [this] { return answers_.get(); });
+    return aggregated_->start();
+  }
+
   /// `in_order`: we still lead, and what was begun is finished.
   Task<void> end(bool in_order) {
+    if (aggregated_) co_await aggregated_->stop();
     if (portal_) co_await portal_->stop();
     if (pai_) co_await pai_->stop();
     if (controllers_) co_await controllers_->stop();
@@ -282,6 +302,7 @@ class Operator {
   client::Connection connection_;
   std::unique_ptr<portal::Portal> portal_;
   std::unique_ptr<pai::Service> pai_;
+  std::unique_ptr<Aggregated> aggregated_;
 };
 
 /// A standby that cannot reach the API server ends when its kubeconfig or certificates have been
@@ -342,11 +363,20 @@ Task<int> operate(net::Loop& loop, const RunOptions& options, Signal& stop) {
     co_return 1;
   }
 
+  if (const auto answering = worker.serve_answers(); !answering) {
+    fmt::print(stderr, "muster run: {}\n", answering.error().message);
+    co_return 1;
+  }
+
   std::unique_ptr<client::LeaderElector> elector;
   bool lost = false, refused = false;
   if (options.leader_elect) {
     client::LeaderOptions election;
     election.ns = options.ns;
+    // A leader that dies without a word is followed by another one, with answers, within 15 s.
+    election.lease = std::chrono::seconds(10);
+    election.renew_deadline = std::chrono::seconds(7);
+    election.retry = std::chrono::milliseconds(1500);
     char host[256] = {};
     ::gethostname(host, sizeof host - 1);
     election.identity =
@@ -514,6 +544,7 @@ command::Command run_command() {
       "  muster run --leader-elect --scheduler-name muster,volcano\n";
   made.flags = run_flags();
   for (command::Flag& flag : answers_flags("none")) made.flags.push_back(std::move(flag));
+  for (command::Flag& flag : aggregated_flags()) made.flags.push_back(std::move(flag));
   for (command::Flag& flag : portal_flags("none")) made.flags.push_back(std::move(flag));
   made.run = run_run;
   return made;

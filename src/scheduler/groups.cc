@@ -305,8 +305,8 @@ void Groups::write_failed_again() {
   for (const std::string& key : std::exchange(failed_, {})) {
     if (!key.empty())
       write(key);
-    else if (engine_ != nullptr)
-      allocations_changed(*engine_);
+    else
+      allocations_changed();
   }
 }
 
@@ -476,18 +476,20 @@ Task<void> Groups::write_t9k(std::string key) {
   note_written("group", key, end_of(done));
 }
 
-void Groups::allocations_changed(const engine::Engine& engine) {
-  engine_ = &engine;
+void Groups::allocations_changed() {
   if (queue_timer_) return;
-  queue_timer_ = env_.after(kQueueDelay, [this, &engine] {
+  queue_timer_ = env_.after(kQueueDelay, [this] {
     queue_timer_.reset();
-    for (const auto& [name, queue] : informers_.get(client::resources::kQueues).objects()) {
-      const auto view = engine.queue(name);
-      if (view)
-        lane_.add_latest("queue " + name, [this, key = name, allocated = view->allocated] {
-          return write_queue(key, allocated);
-        });
-    }
+    const bool looked = look_([this](const engine::Engine& engine) {
+      for (const auto& [name, queue] : informers_.get(client::resources::kQueues).objects()) {
+        const auto view = engine.queue(name);
+        if (view)
+          lane_.add_latest("queue " + name, [this, key = name, allocated = view->allocated] {
+            return write_queue(key, allocated);
+          });
+      }
+    });
+    if (!looked) allocations_changed();
   });
 }
 

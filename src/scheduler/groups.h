@@ -7,6 +7,7 @@
 /// One piece: members, phases and counts of a gang are written as one status.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,12 +24,15 @@ namespace muster::scheduler {
 
 class Groups {
  public:
-  explicit Groups(const Context& context)
+  /// Looks at the engine, at once; false: not while it is being copied.
+  using Look = std::function<void(const engine::Engine&)>;
+  Groups(const Context& context, std::function<bool(const Look&)> look)
       : env_(context.env),
         client_(context.client),
         informers_(context.informers),
         events_(context.events),
-        lane_(context.slow) {}
+        lane_(context.slow),
+        look_(std::move(look)) {}
 
   void group_seen(const std::string& key,
                   GroupKind kind,
@@ -59,7 +63,7 @@ class Groups {
 
   /// status.allocated of a Queue is ours to write; its state and counters are the queue
   /// controller's.
-  void allocations_changed(const engine::Engine& engine);
+  void allocations_changed();
   /// Volcano's built-in queues, made when the cluster knows the kind.
   void ensure_default_queues(const std::string& default_queue);
 
@@ -121,7 +125,7 @@ class Groups {
   std::set<std::string> dirty_;
   std::set<std::string> failed_;  // statuses to be written again; empty: of the queues
   Duration retry_delay_ = kRetryFirst;
-  const engine::Engine* engine_ = nullptr;  // once allocations have changed
+  std::function<bool(const Look&)> look_;
   std::unique_ptr<Timer> flush_timer_, queue_timer_, retry_timer_;
 };
 

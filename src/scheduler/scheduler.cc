@@ -12,6 +12,7 @@
 #include "scheduler/groups.h"
 #include "scheduler/hands.h"
 #include "scheduler/lane.h"
+#include "scheduler/lending.h"
 #include "scheduler/surroundings.h"
 #include "scheduler/translate.h"
 #include "scheduler/volumes.h"
@@ -51,12 +52,13 @@ class SchedulerImpl final : public Scheduler {
         informers_(informers),
         options_(std::move(options)),
         engine_(std::move(engine)),
+        lending_(env, engine_),
         quick_(env, options_.in_flight_max),
         slow_(env, 16),
         events_(client::make_event_recorder(env, client, options_.name, "")),
         pods_(informers.get(resources::kPods)),
         context_{env_, client_, informers_, pods_, *events_, quick_, slow_},
-        groups_(context_),
+        groups_(context_, [this](const Groups::Look& look) { return this->look(look); }),
         volumes_(volumes()),
         hands_(context_,
                {.scheduler = options_.name,
@@ -107,6 +109,7 @@ class SchedulerImpl final : public Scheduler {
 
   Task<void> stop() override {
     decide_no_more();
+    co_await lending_.stop();
     hands_.stop();
     waits_.stop();
     quick_.stop();
@@ -119,19 +122,27 @@ class SchedulerImpl final : public Scheduler {
     co_await events_->flush();
   }
 
-  [[nodiscard]] const engine::Engine& engine() const override { return engine_; }
+  [[nodiscard]] const engine::Engine& engine() const override {
+    lending_.claim();
+    return engine_;
+  }
+  Task<void> copy_engine(std::function<void(engine::Engine)> take) override {
+    return lending_.copy(std::move(take),
+                         {[this](const engine::Event& event) { tell(event); }, [this] { wake(); }});
+  }
   [[nodiscard]] const Counters& counters() const override { return counters_; }
   [[nodiscard]] bool ready() const override { return started_; }
   [[nodiscard]] std::vector<std::string> unknown() const override { return followed_.unknown(); }
   [[nodiscard]] std::vector<engine::QueueView> queues() const override {
     const std::set<std::string> names = surroundings_.queue_names();
-    std::vector<engine::QueueView> all = engine_.queues();
+    std::vector<engine::QueueView> all = engine().queues();
     std::erase_if(all, [&](const engine::QueueView& view) { return !names.contains(view.name); });
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return all;
   }
   Result<void> reconfigure_cells(const engine::cells::Config& config) override {
     const Time now = env_.now();
+    lending_.claim(true);
     auto done = engine_.configure_cells(config, now);
     if (!done) return done;
     if (options_.on_cells) options_.on_cells(config, now);
@@ -197,7 +208,7 @@ class SchedulerImpl final : public Scheduler {
   [[nodiscard]] bool idle() const override {
     return started_ && !gather_ && quick_.idle() && !hands_.in_doubt() &&
            hands_.awaiting_volumes().inside() == 0 && slow_.idle() && waits_.idle() &&
-           groups_.idle();
+           groups_.idle() && lending_.idle();
   }
 
  private:
@@ -270,7 +281,7 @@ class SchedulerImpl final : public Scheduler {
     if (options_.cells) translated.cells = cell_notes_.of(pod);
     const bool ended = translated.finished;
     apply(engine::PodUpsert{std::move(translated)});
-    if (ended) groups_.allocations_changed(engine_);
+    if (ended) groups_.allocations_changed();
     if (raised) apply_group(group_key_of_pod(pod));
   }
 
@@ -282,7 +293,7 @@ class SchedulerImpl final : public Scheduler {
     if (volumes_) volumes_->forget(key);
     groups_.pod_gone(key);
     apply(engine::PodRemove{key});
-    groups_.allocations_changed(engine_);  // what it held is free: its queue says so
+    groups_.allocations_changed();  // what it held is free: its queue says so
   }
 
   void complete(engine::Pod& pod, const json::Value& object) {
@@ -327,6 +338,11 @@ class SchedulerImpl final : public Scheduler {
   // -------------------------------------------------------------------------------------- deciding
 
   void tell(const engine::Event& event) {
+    const Loan::Hold hold = lending_.try_hold();
+    if (!hold) {
+      lending_.keep(event);
+      return;
+    }
     engine_.apply(event);
     if (options_.on_event) options_.on_event(event);
   }
@@ -343,20 +359,38 @@ class SchedulerImpl final : public Scheduler {
       if (!started_) {
         if (!followed_.all_known()) return;
         started_ = true;
-        log::info(
-            "scheduler", "started pods={} nodes={}", pods_.objects().size(), engine_.stats().nodes);
+        log::info("scheduler",
+                  "started pods={} nodes={}",
+                  pods_.objects().size(),
+                  engine().stats().nodes);
         groups_.ensure_default_queues(options_.engine.default_queue);
       }
       decide();
     });
   }
 
+  /// Absent while the engine is lent: wake() comes when it is back.
+  std::optional<engine::Plan> decide_if_free() {
+    const Loan::Hold hold = lending_.try_hold();
+    if (!hold) return std::nullopt;
+    const Time now = env_.now();
+    engine::Plan plan = engine_.decide(now);
+    if (options_.on_decision) options_.on_decision(now, plan);
+    return plan;
+  }
+
+  bool look(const Groups::Look& look) {
+    const Loan::Hold hold = lending_.try_hold();
+    if (hold) look(engine_);
+    return static_cast<bool>(hold);
+  }
+
   void decide() {
     if (options_.leads && !options_.leads()) return;
     const Duration begun = env_.monotonic();
-    const Time now = env_.now();
-    const engine::Plan plan = engine_.decide(now);
-    if (options_.on_decision) options_.on_decision(now, plan);
+    const std::optional<engine::Plan> decided = decide_if_free();
+    if (!decided) return;
+    const engine::Plan& plan = *decided;
     counters_.decide.add(env_.monotonic() - begun);
     for (const engine::Evict& evict : plan.evicts) {
       if (options_.on_evict) options_.on_evict(evict);
@@ -366,7 +400,7 @@ class SchedulerImpl final : public Scheduler {
     for (const engine::PhaseChange& change : plan.phases) groups_.phase_changed(change);
     for (const engine::Nominate& nominate : plan.nominations) hands_.nominate(nominate);
     for (const engine::Wait& wait : plan.waits) waits_.note(wait);
-    if (!plan.binds.empty() || !plan.evicts.empty()) groups_.allocations_changed(engine_);
+    if (!plan.binds.empty() || !plan.evicts.empty()) groups_.allocations_changed();
     wake_timer_.reset();
     if (plan.wake) {
       const Duration delay = std::max<Duration>(*plan.wake - env_.now(), kGather);
@@ -417,6 +451,7 @@ class SchedulerImpl final : public Scheduler {
   Options options_;
   TranslateOptions translate_;
   engine::Engine engine_;
+  mutable Lending lending_;
   Lane quick_;
   Lane slow_;
   std::unique_ptr<client::EventRecorder> events_;

@@ -63,8 +63,11 @@ class Scheduler {
   /// be bound, so that no gang is left in part.
   virtual Task<void> finish(Duration most) = 0;
   virtual Task<void> stop() = 0;
-  /// For `explain`, metrics and tests. Valid between start and stop.
+  /// For `explain`, metrics and tests. Valid between start and stop. Waits while it is being copied.
   [[nodiscard]] virtual const engine::Engine& engine() const = 0;
+  /// Copies the engine on a worker. Nothing is told to it or decided meanwhile; `take` gets the copy
+  /// on the loop before anything else happens to the engine.
+  virtual Task<void> copy_engine(std::function<void(engine::Engine)> take) = 0;
   [[nodiscard]] virtual const Counters& counters() const = 0;
   /// Every queue that exists, by name.
   [[nodiscard]] virtual std::vector<engine::QueueView> queues() const = 0;

@@ -39,7 +39,7 @@ class Service {
   Task<void> stop();
 
   /// Null until start() has made it.
-  [[nodiscard]] const Scheduler* scheduler() const { return scheduler_.get(); }
+  [[nodiscard]] Scheduler* scheduler() const { return scheduler_.get(); }
   [[nodiscard]] bool idle() const { return !scheduler_ || scheduler_->idle(); }
   [[nodiscard]] bool ready() const { return scheduler_ && scheduler_->ready(); }
   /// The kinds that it misses, "plural.group".

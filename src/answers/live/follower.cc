@@ -67,11 +67,19 @@ void Follower::note(Step step) {
   }
 }
 
-void Follower::make(const engine::Engine& leader) {
+Task<void> Follower::make(const engine::Engine& leader) {
   const Duration begun = env_.monotonic();
-  engine_ = std::make_shared<engine::Engine>(leader.clone());
+  if (options_.copy)
+    co_await options_.copy(
+        [this, &leader](engine::Engine copy) { take(&leader, std::move(copy)); });
+  else
+    take(&leader, leader.clone());
   held_most_ = std::max(held_most_, env_.monotonic() - begun);
-  leader_ = &leader;
+}
+
+void Follower::take(const engine::Engine* leader, engine::Engine copy) {
+  engine_ = std::make_shared<engine::Engine>(std::move(copy));
+  leader_ = leader;
   steps_.clear();
   ++made_;
 }
@@ -131,7 +139,15 @@ Task<Result<std::shared_ptr<engine::Engine>>> Follower::copy() {
       free_->notify();
       co_return fail(nothing_decides());
     }
-    if (!engine_ || leader_ != leader) make(*leader);
+    if (!engine_ || leader_ != leader) {
+      let_go();
+      co_await make(*leader);
+      if (!engine_) {
+        busy_ = false;
+        free_->notify();
+        co_return fail(nothing_decides());
+      }
+    }
     letting_go_ = env_.after(options_.kept, [this] { let_go(); });
     const std::shared_ptr<engine::Engine> engine = engine_;
     co_await catch_up();

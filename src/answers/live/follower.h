@@ -1,8 +1,8 @@
 /// A second engine that hears what the one that decides hears, in the same order, and so knows the
 /// same: questions are put to it, and the loop is not held for them.
 ///
-/// It is made at the first question, by a copy on the loop, and let go when nobody has asked for a
-/// while. From then on the loop only notes what it tells the engine; a worker catches up. What the
+/// It is made at the first question, by a copy that the loop does not wait for, and let go when
+/// nobody has asked for a while. From then on the loop only notes what it tells the engine; a worker catches up. What the
 /// follower decides is compared with what was decided, decision by decision: a difference is a bug,
 /// is logged, and the follower is made again before it answers anything.
 ///
@@ -30,6 +30,9 @@ class Follower {
   struct Options {
     /// The engine that decides; null while there is none.
     std::function<const engine::Engine*()> engine;
+    /// Copies it beside the loop and hands the copy over before anything else happens to it. Null:
+    /// it is copied on the loop.
+    std::function<Task<void>(std::function<void(engine::Engine)> take)> copy;
     Duration kept = std::chrono::minutes(10);  ///< Without a question.
     std::size_t batch = 1000;                  ///< Steps that are caught up together.
     std::size_t most = 1'000'000;              ///< More that were not caught up: it is let go.
@@ -47,7 +50,7 @@ class Follower {
   Task<void> stop();
 
   // For metrics and tests.
-  /// The longest that a copy has held the loop.
+  /// The longest that a copy has kept the engine from deciding.
   [[nodiscard]] Duration held_most() const { return held_most_; }
   [[nodiscard]] std::int64_t made() const { return made_; }
   [[nodiscard]] std::int64_t differences() const { return differences_; }
@@ -65,7 +68,8 @@ class Follower {
   using Step = std::variant<engine::Event, Decision, Cells>;
 
   void note(Step step);
-  void make(const engine::Engine& leader);
+  Task<void> make(const engine::Engine& leader);
+  void take(const engine::Engine* leader, engine::Engine copy);
   void let_go();
   Task<void> turn();
   Task<void> catch_up();

@@ -22,7 +22,7 @@ double thread_cpu_s() {
 Live::Live(Env& env, Options options)
     : env_(env),
       options_(std::move(options)),
-      follower_(env, {.engine = options_.engine}),
+      follower_(env, {.engine = options_.engine, .copy = options_.copy}),
       made_(env.make_signal()) {}
 
 Task<void> Live::stop() {

@@ -34,6 +34,8 @@ class Live {
   struct Options {
     /// The engine that decides; null while there is none.
     std::function<const engine::Engine*()> engine;
+    /// As in Follower::Options.
+    std::function<Task<void>(std::function<void(engine::Engine)> take)> copy;
     Duration fresh = std::chrono::seconds(5);
     /// Of a core's time, for courses.
     double cpu_share = 0.1;

@@ -88,9 +88,11 @@ std::string entry_text(const json::Value& entry) {
   return line;
 }
 
+std::string records_of(const std::string& ns) { return fmt::format("namespaces/{}/records", ns); }
+
 Task<int> show_timeline(Session& session, std::string name, std::string output) {
   const auto found =
-      co_await ask(session, "records", {{"name", name}, {"namespace", session.ns}, {"limit", "1"}});
+      co_await ask(session, records_of(session.ns), {{"name", name}, {"limit", "1"}});
   if (!found) co_return session.failed(found.error());
   const json::Array& items = json::array_at(*found, "items");
   if (items.empty())
@@ -100,7 +102,9 @@ Task<int> show_timeline(Session& session, std::string name, std::string output) 
         session.ns,
         session.program));
   const auto timeline = co_await ask(
-      session, fmt::format("records/{}/timeline", json::string_at(items[0], "uid")), {});
+      session,
+      fmt::format("{}/{}/timeline", records_of(session.ns), json::string_at(items[0], "uid")),
+      {});
   if (!timeline) co_return session.failed(timeline.error());
   if (output == "json") {
     session.console.out(dump_arena_json(*timeline) + "\n");
@@ -174,9 +178,8 @@ Task<int> run_history(Invocation& call) {
   }
   const bool all = values.yes("all-namespaces");
   const auto answer = co_await ask(session,
-                                   "records",
-                                   {{"namespace", all ? "" : session.ns},
-                                    {"user", values.text("user")},
+                                   all ? "records" : records_of(session.ns),
+                                   {{"user", values.text("user")},
                                     {"queue", values.text("queue")},
                                     {"state", values.text("state")},
                                     {"since", values.text("since")},
