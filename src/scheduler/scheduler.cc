@@ -40,6 +40,8 @@ bool same_for_engine(const json::Value& a, const json::Value& b) {
          same("status", "nominatedNodeName") && same("status", "startTime") && same("spec");
 }
 
+/// One piece: which step follows which, from what an object says to what is done with a plan.
+/// Groups, bindings, evictions and the lending of the engine are parts with a state of their own.
 class SchedulerImpl final : public Scheduler {
  public:
   SchedulerImpl(Env& env,
