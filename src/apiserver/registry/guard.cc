@@ -70,6 +70,13 @@ const Unserved* unserved(const Core& core, std::string_view storage) {
   return found == kKinds.end() ? nullptr : &found->second;
 }
 
+/// One of a kind that has no effect, which has one all the same.
+bool has_effect(std::string_view storage, const json::Value& object) {
+  if (storage != kube::collections::kRuntimeClasses) return false;
+  const std::string_view handler = json::string_at(object, "handler");
+  return handler == "host" || handler == "cri" || handler == "runc";
+}
+
 /// Each peer with each port is a line of the machine's table, which is everybody's.
 std::size_t lines_of_policy(const json::Value& policy) {
   std::size_t lines = 0;
@@ -132,7 +139,7 @@ Result<void> guard(Core& core, const GuardedWrite& write) {
                       kPolicyLinesMax)));
   }
   if (const Unserved* kind = unserved(core, resource.storage);
-      kind != nullptr && write.subresource.empty()) {
+      kind != nullptr && write.subresource.empty() && !has_effect(resource.storage, write.next)) {
     if (kind->refused) return fail(forbidden(resource, kube::name_of(write.next), kind->sentence));
     if (write.warnings != nullptr)
       write.warnings->push_back(fmt::format(
@@ -144,12 +151,12 @@ Result<void> guard(Core& core, const GuardedWrite& write) {
 void report_unserved(Core& core) {
   for (const auto& [name, collection] : core.image.collections()) {
     const Unserved* kind = unserved(core, name);
-    if (kind == nullptr || collection->objects().empty()) continue;
-    log::warn("apiserver",
-              "{} stored {} have no effect: {}",
-              collection->objects().size(),
-              name,
-              kind->sentence);
+    if (kind == nullptr) continue;
+    std::size_t without = 0;
+    for (const auto& [key, stored] : collection->objects())
+      without += has_effect(name, stored->object) ? 0 : 1;
+    if (without > 0)
+      log::warn("apiserver", "{} stored {} have no effect: {}", without, name, kind->sentence);
   }
 }
 
