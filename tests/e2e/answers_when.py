@@ -80,7 +80,7 @@ def check_7(muster):
     row = next(line for line in table.splitlines() if line.startswith("waits"))
     check("7 no time in the table", " none " in row + " " and not CLOCK.search(row), table)
     text = muster.cli("explain", "waits").stdout
-    line = next((line for line in text.splitlines() if "start can be told" in line or "Starts about" in line), "")
+    line = next((line for line in text.splitlines() if "start can be predicted" in line or "Starts about" in line), "")
     check("7 explain says that none can be told", "No start can be predicted" in line and not CLOCK.search(line), text)
     muster.kubectl("delete", "pod", "hold", "waits", "--grace-period=0", "--force")
     for i in range(6):
