@@ -26,6 +26,8 @@ LOOKS = re.compile(
 NAMES = [
     (r"\bjob-[a-z0-9]{5}\b", "job-<suffix>"),
     (r"process \d+", "process <number>"),
+    # Newer kubectls say where.
+    (r" deleted from \S+ namespace$", " deleted"),
     (r"\(\d+ nodes, [0-9.]+ s\)", "(<time>)"),
     # A short state may be over before somebody looks.
     (r"INFO\[\d+\] The Job \S+ is (PENDING|QUEUING|RUNNING)$", ""),
@@ -231,7 +233,8 @@ def replay(what, command, wanted, shell, check, patience):
     while True:
         status, got = shell.run(command)
         # Jobs of one second stand in the order of their names.
-        good = status == 0 and same(wanted, got, sort="muster list" in command and "…" not in wanted)
+        table = "muster list" in command or command.endswith("muster history")
+        good = status == 0 and same(wanted, got, sort=table and "…" not in wanted)
         if good or time.monotonic() >= deadline:
             break
         time.sleep(0.3)

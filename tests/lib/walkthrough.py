@@ -80,7 +80,7 @@ def steps(text, prompt):
     return found
 
 
-DURATION = re.compile(r"(?<![\w.-])(\d+[smhdy])+(?![\w.-])")
+DURATION = re.compile(r"(?<![\w.-])(\d+[smhdy])+(?![\w-]|\.\w)")
 
 
 def cells(line, replace=()):
