@@ -220,7 +220,9 @@ def changed_before_the_first_visit(rest, alice, carol):
 
 
 rest = free_port()
-with PortalCluster("--hollow", "--pai-rest", f"127.0.0.1:{rest}", nodes=2) as muster:
+# A port of its own, which is the same after a restart whatever runs beside.
+portal = f"127.0.0.1:{free_port()}"
+with PortalCluster("--hollow", "--pai-rest", f"127.0.0.1:{rest}", portal=portal, nodes=2) as muster:
     admin = first_administrator(muster)
     users(muster, admin)
     rights_taken(muster, admin)
