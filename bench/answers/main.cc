@@ -1,20 +1,40 @@
-// answers_bench [nodes…]: what questions about a cluster cost, by its size; CPU time of this thread.
+// answers_bench [nodes…]: what questions about a cluster cost, by its size; CPU time of this thread. What has a budget is
+// compared with it (checks 23 and 24); a budget that is missed makes the exit status 1.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <vector>
 
 #include "answers/check.h"
 #include "answers/durations.h"
 #include "answers/forecast.h"
+#include "answers/json.h"
 #include "answers/live/live.h"
 #include "answers/whatif.h"
 #include "base/random.h"
 #include "engine/engine.h"
+#include "net/loop/loop.h"
+#include "scheduler/lending.h"
 
 namespace muster::answers {
 namespace {
+
+int missed = 0;
+
+std::string budget(double ms, double most) {
+  missed += ms <= most ? 0 : 1;
+  return fmt::format("{} (budget {} ms)", ms <= most ? "ok" : "MISSED", most);
+}
+
+/// What this process holds, in MB.
+double resident_mb() {
+  std::ifstream file("/proc/self/statm");
+  long pages = 0, resident = 0;
+  file >> pages >> resident;
+  return static_cast<double>(resident) * 4096 / 1e6;
+}
 
 using engine::Engine;
 
@@ -109,6 +129,29 @@ void row(const char* what, double ms, const std::string& more = "") {
   fmt::print("  {:<44}{:>12.4f} ms  {}\n", what, ms, more);
 }
 
+/// The loop ticks every millisecond while a worker copies the engine: its longest pause.
+double loop_pause_ms(const Engine& engine) {
+  net::Loop loop;
+  scheduler::Lending lending(loop, engine);
+  Duration last = loop.monotonic(), longest{};
+  bool done = false;
+  std::unique_ptr<Timer> timer;
+  std::function<void()> tick = [&] {
+    longest = std::max(longest, loop.monotonic() - last);
+    last = loop.monotonic();
+    if (!done) timer = loop.after(std::chrono::milliseconds(1), tick);
+  };
+  loop.run_until_done([&]() -> Task<void> {
+    tick();
+    std::optional<Engine> copied;
+    co_await lending.copy([&](Engine made) { copied.emplace(std::move(made)); },
+                          {[](const engine::Event&) {}, [] {}});
+    longest = std::max(longest, loop.monotonic() - last);
+    done = true;
+  }());
+  return static_cast<double>(longest.count()) / 1e3;
+}
+
 void measure(int nodes) {
   World world(nodes);
   Engine& engine = world.engine();
@@ -118,9 +161,14 @@ void measure(int nodes) {
              stats.pods,
              stats.pods_bound,
              stats.gangs_waiting);
+  const double before_mb = resident_mb();
+  std::optional<Engine> kept;
   row("a copy of the engine",
-      cost([&] { const Engine copy = engine.clone(); }),
-      "holds the loop once, at the first question");
+      cost([&] { kept.emplace(engine.clone()); }),
+      fmt::format("on a worker, at the first question; {:.0f} MB", resident_mb() - before_mb));
+  kept.reset();
+  const double pause = loop_pause_ms(engine);
+  row("longest pause of the loop meanwhile (wall)", pause, budget(pause, 5));
   row("its digest", cost([&] { (void)engine.digest(); }));
   std::vector<engine::Event> told;
   const std::size_t steps = std::min<std::size_t>(1000, world.running() / 4);
@@ -141,13 +189,18 @@ void measure(int nodes) {
   draft.pods.emplace_back(engine::PodUpsert{world.pod_of("bench/new", 8)});
   CheckAsk quick;
   quick.forecast = quick.alternatives = false;
-  row("check: where it would start",
-      cost([&] {
-        Engine copy = engine.clone();
-        (void)check(copy, world.now(), draft, quick);
-      }),
-      "with its copy, on a worker");
-  for (const double most : {2.0, 20.0}) {
+  std::vector<double> checks;
+  for (int i = 0; i < 20; ++i) {
+    checks.push_back(cost([&] {
+      Engine copy = engine.clone();
+      (void)check(copy, world.now(), draft, quick);
+    }));
+  }
+  std::sort(checks.begin(), checks.end());
+  row("check: where it would start, 19th of 20",
+      checks[18],
+      "with its copy, on a worker: " + budget(checks[18], 200));
+  for (const double most : {2.0, 60.0}) {
     Ask ask;
     Forecasts made;
     const double spent = cost([&] {
@@ -158,10 +211,24 @@ void measure(int nodes) {
       ask.go_on = [until] { return thread_cpu_s() < until; };
       made = forecast_all(copy, world.now(), lasting, ask);
     });
+    // All courses of a thousand nodes in 2 s, at least 8 of ten thousand in a minute; 0.2 s for a hundred.
+    const bool enough = !made.cut || (nodes > 1000 && made.draws >= 8);
+    const double aim = nodes <= 100 ? 200 : nodes <= 1000 ? 2'000 : 60'000;
     row("forecast of all that wait",
         spent,
-        fmt::format("{} of {} courses, budget {} s", made.draws, ask.draws, most));
-    if (!made.cut) break;
+        fmt::format("{} of {} courses in {} s of CPU{}",
+                    made.draws,
+                    ask.draws,
+                    most,
+                    enough ? ": " + budget(spent, aim) : ""));
+    if (!made.jobs.empty()) {
+      const Naming naming = [](std::string_view gang) { return std::string(gang); };
+      const double said =
+          cost([&] { (void)json::dump(forecast_json(made.jobs.front(), naming, world.now())); });
+      row("when, of one job, from what is kept", said, budget(said, 1));
+    }
+    if (enough) break;
+    if (most > 50) ++missed;
   }
   fmt::print("\n");
 }
@@ -174,5 +241,6 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) sizes.push_back(std::atoi(argv[i]));
   if (sizes.empty()) sizes = {100, 1000, 10'000};
   for (const int nodes : sizes) muster::answers::measure(nodes);
-  return 0;
+  fmt::print("{} budgets are missed\n", muster::answers::missed);
+  return muster::answers::missed == 0 ? 0 : 1;
 }
