@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "client/access_review.h"
 #include "kube/resources.h"
 #include "kube/security/names.h"
 
@@ -53,14 +54,8 @@ Task<Result<bool>> QueueAccess::holds_use(const json::Value& request,
   for (const std::string_view key : {"uid", "extra"}) {
     if (!json::is_empty(json::at(user, key))) spec[key] = json::at(user, key);
   }
-  const auto answer = co_await client_.raw(
-      "POST",
-      fmt::format("/apis/{}/v1/subjectaccessreviews", kube::names::access::kAuthorization),
-      json::Value{{"apiVersion", fmt::format("{}/v1", kube::names::access::kAuthorization)},
-                  {"kind", "SubjectAccessReview"},
-                  {"spec", std::move(spec)}});
-  if (!answer) co_return fail(answer.error());
-  co_return json::bool_at(*answer, "status", "allowed");
+  auto allowed = co_await client::review_access(client_, std::move(spec));
+  co_return allowed;
 }
 
 Task<Result<void>> QueueAccess::may_use(const json::Value& request, kube::TenantName tenant) {

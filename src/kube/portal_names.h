@@ -13,7 +13,4 @@ inline constexpr std::string_view kPart = "muster.dev/portal";
 /// On nodes: the rack they stand in.
 inline constexpr std::string_view kRack = "topology.muster.dev/rack";
 
-/// The group of questions about who may do what.
-inline constexpr std::string_view kAuthorization = "authorization.k8s.io";
-
 }  // namespace muster::kube::names::portal

@@ -9,8 +9,8 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "client/access_review.h"
 #include "kube/names.h"
-#include "kube/security/names.h"
 #include "net/http/listen_address.h"
 
 namespace muster {
@@ -373,13 +373,8 @@ Task<bool> Aggregated::review(FrontUser user, Right right) {
     extra[key] = std::move(list);
   }
   if (!extra.empty()) spec["extra"] = std::move(extra);
-  const auto answer = co_await client_.raw(
-      "POST",
-      fmt::format("/apis/{}/v1/subjectaccessreviews", kube::names::access::kAuthorization),
-      json::Value{{"apiVersion", fmt::format("{}/v1", kube::names::access::kAuthorization)},
-                  {"kind", "SubjectAccessReview"},
-                  {"spec", std::move(spec)}});
-  co_return answer&& json::bool_at(*answer, "status", "allowed");
+  const auto allowed = co_await client::review_access(client_, std::move(spec));
+  co_return allowed.value_or(false);
 }
 
 }  // namespace muster

@@ -129,29 +129,25 @@ void answer_hooks(const cdi::Edits& edits, std::map<std::string, Mount>& mounts,
   }
 }
 
+tl::unexpected<Error> not_there(const std::string& path) {
+  return fail(Code::kUnavailable,
+              fmt::format("the description of {} names \"{}\", which is not there; make it anew "
+                          "(nvidia-ctk cdi generate), or remove it",
+                          kGpuKind,
+                          path));
+}
+
 Result<GpuFiles> described_files(const cdi::Edits& edits) {
   GpuFiles out;
   std::map<std::string, Mount> mounts;  // by target: devices may name the same file
   std::set<std::string> nodes;
   for (const auto& node : edits.nodes) {
-    if (!exists(node.host_path))
-      return fail(
-          Code::kUnavailable,
-          fmt::format("the description of {} names \"{}\", which is not there; make it anew "
-                      "(nvidia-ctk cdi generate), or remove it",
-                      kGpuKind,
-                      node.host_path));
+    if (!exists(node.host_path)) return not_there(node.host_path);
     if (nodes.insert(node.path).second)
       out.devices.push_back({node.host_path, node.path, node.permissions});
   }
   for (const auto& mount : edits.mounts) {
-    if (!exists(mount.host_path))
-      return fail(
-          Code::kUnavailable,
-          fmt::format("the description of {} names \"{}\", which is not there; make it anew "
-                      "(nvidia-ctk cdi generate), or remove it",
-                      kGpuKind,
-                      mount.host_path));
+    if (!exists(mount.host_path)) return not_there(mount.host_path);
     mounts.emplace(mount.container_path,
                    shown(mount.host_path, mount.container_path, mount.read_only));
   }

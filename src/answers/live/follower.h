@@ -2,9 +2,9 @@
 /// same: questions are put to it, and the loop is not held for them.
 ///
 /// It is made at the first question, by a copy that the loop does not wait for, and let go when
-/// nobody has asked for a while. From then on the loop only notes what it tells the engine; a worker catches up. What the
-/// follower decides is compared with what was decided, decision by decision: a difference is a bug,
-/// is logged, and the follower is made again before it answers anything.
+/// nobody has asked for a while. From then on the loop only notes what it tells the engine; a worker
+/// catches up. What the follower decides is compared with what was decided, decision by decision: a
+/// difference is a bug, is logged, and the follower is made again before it answers anything.
 ///
 /// On the loop, but for what runs on a worker; one worker at a time.
 #pragma once

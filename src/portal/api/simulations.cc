@@ -109,6 +109,15 @@ Result<std::string> Simulations::start(const std::string& user, const SimAsk& as
   if (mine >= static_cast<std::ptrdiff_t>(kWaiting))
     return fail(Code::kTooManyRequests,
                 fmt::format("{} of your simulations have yet to end; wait for one of them", mine));
+  // The oldest that is over makes room.
+  while (runs_.size() >= kKept) {
+    const auto old = std::find_if(runs_.begin(), runs_.end(), [](const auto& one) {
+      return one.second.state > Run::State::kRunning;
+    });
+    if (old == runs_.end())
+      return fail(Code::kTooManyRequests, "too many simulations wait; try again later");
+    remove(std::string(old->first));
+  }
   Run run;
   run.began_ms = env_.now().us / 1000;
   run.id = fmt::format("{}-{:08x}", run.began_ms, env_.random() & 0xffffffffU);
@@ -147,15 +156,6 @@ Result<std::string> Simulations::start(const std::string& user, const SimAsk& as
   if (!written) {
     fs::remove_all(place(run.id), error);
     return fail(written.error());
-  }
-  // The oldest that is over makes room.
-  while (runs_.size() >= kKept) {
-    const auto old = std::find_if(runs_.begin(), runs_.end(), [](const auto& one) {
-      return one.second.state > Run::State::kRunning;
-    });
-    if (old == runs_.end())
-      return fail(Code::kTooManyRequests, "too many simulations wait; try again later");
-    remove(std::string(old->first));
   }
   const std::string id = run.id;
   note(run);

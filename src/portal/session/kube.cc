@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/strings.h"
+#include "client/access_review.h"
 #include "kube/meta.h"
 #include "kube/names.h"
 #include "kube/portal_names.h"
@@ -121,14 +122,8 @@ Task<bool> Kube::may(User user, Act act) {
   if (!act.name.empty()) what["name"] = act.name;
   json::Object spec{
       {"user", user.name}, {"groups", std::move(groups)}, {"resourceAttributes", std::move(what)}};
-  json::Value review{{"apiVersion", std::string(kube::names::portal::kAuthorization) + "/v1"},
-                     {"kind", "SubjectAccessReview"},
-                     {"spec", std::move(spec)}};
-  const auto answer = co_await client_.raw(
-      "POST",
-      fmt::format("/apis/{}/v1/subjectaccessreviews", kube::names::portal::kAuthorization),
-      std::move(review));
-  co_return answer&& json::bool_at(*answer, "status", "allowed");
+  const auto allowed = co_await client::review_access(client_, std::move(spec));
+  co_return allowed.value_or(false);
 }
 
 }  // namespace muster::portal
