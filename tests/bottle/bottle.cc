@@ -2,23 +2,31 @@
 /// not synced and a network that loses what it likes, from a seed.
 ///
 ///   bottle [--cpu SECONDS] [--seed S] [--steps N]   seed after seed, for so long (default 60, 1, 120);
-///                                                   --hours H for as long as that; --jobs N seeds beside
-///                                                   each other (default 1)
+///                                                   --hours H of processor time, or --events N; --jobs N
+///                                                   seeds beside each other (default 1). SIGTERM and
+///                                                   Ctrl-C end it as if the time were over
 ///   bottle --replay S [--steps N]                   one seed, told as it happens
 ///   bottle --found FILE                             the seeds of FILE, by which something was found
 ///   bottle --break                                  does what each check forbids; each must say so
 ///
 /// Each seed runs in a child of its own. A seed that fails is run again, must fail the same way,
 /// byte for byte, is cut to the fewest steps that fail, and is told; after a few of them it ends.
+/// What came of all of them is said once a minute and at the end.
 #include <fmt/core.h>
 #include <openssl/rand.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <fstream>
 #include <sstream>
 #include <string_view>
@@ -101,7 +109,17 @@ struct Child {
   pid_t pid = 0;
   int from = -1;
   std::string text;
+  std::optional<std::uint64_t> digest;  // of its first run, when this is its second
 };
+
+/// Somebody wants it to end: children are ended, and what is known is said.
+volatile sig_atomic_t ending = 0;
+
+void end_when_told() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { ending = 1; };
+  for (const int signal : {SIGTERM, SIGINT}) ::sigaction(signal, &action, nullptr);
+}
 
 Child start(const RunOptions& options) {
   int ends[2];
@@ -109,6 +127,10 @@ Child start(const RunOptions& options) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ends[0]);
+    // Its parent says when it ends: a signal to the whole group must not look like a crash of it.
+    ::signal(SIGTERM, SIG_IGN);
+    ::signal(SIGINT, SIG_IGN);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     std::freopen(std::getenv("BOTTLE_LOG") != nullptr ? std::getenv("BOTTLE_LOG") : "/dev/null",
                  "w",
                  stderr);
@@ -130,15 +152,18 @@ bool hears(Child& child) {
   char buffer[65536];
   const ssize_t got = ::read(child.from, buffer, sizeof buffer);
   if (got > 0) child.text.append(buffer, static_cast<std::size_t>(got));
-  return got > 0;
+  return got > 0 || (got < 0 && errno == EINTR && ending == 0);
 }
 
-Report end(Child& child) {
+/// `unfinished`: it is not waited for, and nothing is known of it.
+Report end(Child& child, bool unfinished = false) {
+  if (unfinished) ::kill(child.pid, SIGKILL);
   ::close(child.from);
   int status = 0;
-  ::waitpid(child.pid, &status, 0);
+  while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
+  }
   Report report = WIFEXITED(status) ? parse(child.text) : Report{};
-  if (!report.ended) {
+  if (!report.ended && !unfinished) {
     report.check = "lives";
     report.what =
         fmt::format("the program died (status {}); BOTTLE_LOG=FILE keeps what it said", status);
@@ -148,9 +173,9 @@ Report end(Child& child) {
 
 Report run_apart(const RunOptions& options) {
   Child child = start(options);
-  while (hears(child)) {
+  while (ending == 0 && hears(child)) {
   }
-  return end(child);
+  return end(child, ending != 0);
 }
 
 // --------------------------------------------------------------------------------------- many seeds
@@ -177,11 +202,16 @@ int minimised(RunOptions options, const std::string& check) {
 
 void tell_failure(RunOptions options, const Report& first) {
   fmt::print("seed {}: {}: {}\n", options.seed, first.check, first.what);
+  std::fflush(stdout);
   const Report again = run_apart(options);
-  if (again.digest != first.digest || again.check != first.check)
+  if (ending == 0 && (again.digest != first.digest || again.check != first.check))
     fmt::print("  a second run was another one: {} ({})\n", again.check, again.what);
   options.steps = minimised(options, first.check);
   const Report least = run_apart(options);
+  if (ending != 0) {
+    fmt::print("{}  again: bottle --replay {}\n", first.story, options.seed);
+    return;
+  }
   fmt::print("{}  {}: {}\n  again: bottle --replay {} --steps {}\n",
              least.story,
              least.check,
@@ -194,52 +224,70 @@ void tell_failure(RunOptions options, const Report& first) {
 /// Failed seeds that are told before it ends: each is cut and told, which takes a while.
 constexpr std::uint64_t kFailuresMax = 5;
 
+struct Limits {
+  double cpu_s = 60;
+  std::uint64_t events = ~std::uint64_t{0};
+};
+
 /// Seed after seed, some beside each other, and what came of them.
 class Seeds {
  public:
   Seeds(RunOptions next, std::size_t jobs) : next_(std::move(next)), jobs_(jobs) {}
 
-  int run(double cpu_max) {
-    const double begun = cpu_seconds();
-    while (true) {
-      const bool more = cpu_seconds() - begun < cpu_max && failed_ < kFailuresMax;
-      while (more && children_.size() < jobs_) {
-        children_.push_back(start(next_));
-        ++next_.seed;
-      }
+  int run(const Limits& limits) {
+    while (ending == 0) {
+      const bool more = cpu_seconds() < limits.cpu_s && events_ < limits.events;
+      while (more && failed_ < kFailuresMax && children_.size() < jobs_) start_one();
       if (children_.empty()) break;
       await_some();
+      if (Clock::now() >= next_told_) tell_so_far();
     }
-    tell((cpu_seconds() - begun) / 60);
+    for (Child& child : children_) end(child, true);
+    tell();
     return failed_ == 0 ? 0 : 1;
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  void start_one() {
+    if (!twice_.empty()) {
+      children_.push_back(start(twice_.front().first));
+      children_.back().digest = twice_.front().second;
+      twice_.pop_front();
+      return;
+    }
+    children_.push_back(start(next_));
+    ++next_.seed;
+  }
+
   void await_some() {
     std::vector<pollfd> waits;
     for (const Child& child : children_) waits.push_back({.fd = child.from, .events = POLLIN});
-    ::poll(waits.data(), waits.size(), -1);
+    if (::poll(waits.data(), waits.size(), 1000) <= 0) return;
     for (std::size_t i = waits.size(); i-- > 0;) {
-      if (waits[i].revents == 0 || hears(children_[i])) continue;
-      take(children_[i].options, end(children_[i]));
+      if (waits[i].revents == 0 || hears(children_[i]) || ending != 0) continue;
+      Child child = std::move(children_[i]);
       children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
+      take(child, end(child));
     }
   }
 
-  void take(const RunOptions& options, const Report& report) {
-    if (!report.check.empty()) {
-      tell_failure(options, report);
+  void take(const Child& child, const Report& report) {
+    if (child.digest) {
+      ++again_;
+      if (report.digest == *child.digest) return;
+      fmt::print("seed {} does not replay: two runs differ\n", child.options.seed);
       ++failed_;
       return;
     }
-    // Now and then a seed is run twice: the same must happen.
-    if (seeds_ % 16 == 0) {
-      ++again_;
-      if (run_apart(options).digest != report.digest) {
-        fmt::print("seed {} does not replay: two runs differ\n", options.seed);
-        ++failed_;
-      }
+    if (!report.check.empty()) {
+      tell_failure(child.options, report);
+      ++failed_;
+      return;
     }
+    // Now and then a seed is run twice: the same must happen. Its events count once.
+    if (seeds_ % 16 == 0) twice_.emplace_back(child.options, report.digest);
     ++seeds_;
     events_ += report.events;
     seen_ += report.seen;
@@ -248,25 +296,38 @@ class Seeds {
     for (const auto& [name, count] : report.faults) faults_[name] += count;
   }
 
-  void tell(double minutes) const {
+  void tell_so_far() {
+    next_told_ = Clock::now() + std::chrono::minutes(1);
+    fmt::print("  {} seeds, {} events, {} violations so far; {:.1f} minutes of processor time\n",
+               seeds_,
+               events_,
+               failed_,
+               cpu_seconds() / 60);
+    std::fflush(stdout);
+  }
+
+  void tell() const {
     fmt::print(
         "{} seeds, {} of them twice, {} events ({:.0f} a minute of processor time), {} changes of "
         "pods looked at,\n{} things done by users, {:.1f} hours of virtual time, {} violations\n",
         seeds_,
         again_,
         events_,
-        static_cast<double>(events_) / minutes,
+        static_cast<double>(events_) / (cpu_seconds() / 60),
         seen_,
         actions_,
         static_cast<double>(virtual_s_) / 3600,
         failed_);
     for (const auto& [name, count] : faults_) fmt::print("  {:>10} {}\n", count, name);
     fmt::print("{} passed, {} failed, 0 skipped\n", seeds_, failed_);
+    std::fflush(stdout);
   }
 
   RunOptions next_;
   std::size_t jobs_;
   std::vector<Child> children_;
+  std::deque<std::pair<RunOptions, std::uint64_t>> twice_;  // with the digest of the first time
+  Clock::time_point next_told_ = Clock::now() + std::chrono::minutes(1);
   std::uint64_t seeds_ = 0, failed_ = 0, events_ = 0, seen_ = 0, actions_ = 0, again_ = 0;
   std::int64_t virtual_s_ = 0;
   std::map<std::string, std::uint64_t> faults_;
@@ -313,14 +374,17 @@ int run_broken() {
 int main(int argc, char** argv) {
   const std::vector<std::string_view> words(argv + 1, argv + argc);
   RunOptions options;
-  double cpu = 60;
+  Limits limits;
   std::size_t jobs = 1;
   bool replay = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto value = [&] { return i + 1 < words.size() ? words[++i].data() : "0"; };
     if (words[i] == "--break") return run_broken();
-    if (words[i] == "--cpu") cpu = std::strtod(value(), nullptr);
-    if (words[i] == "--hours") cpu = 3600 * std::strtod(value(), nullptr);
+    if (words[i] == "--cpu") limits.cpu_s = std::strtod(value(), nullptr);
+    if (words[i] == "--hours") limits.cpu_s = 3600 * std::strtod(value(), nullptr);
+    if (words[i] == "--events")
+      limits = {.cpu_s = HUGE_VAL,
+                .events = static_cast<std::uint64_t>(std::strtod(value(), nullptr))};
     if (words[i] == "--jobs") jobs = std::max<std::size_t>(1, std::strtoull(value(), nullptr, 10));
     if (words[i] == "--found") return run_found(value());
     if (words[i] == "--steps") options.steps = std::atoi(value());
@@ -330,7 +394,10 @@ int main(int argc, char** argv) {
       replay = true;
     }
   }
-  if (!replay) return Seeds(options, jobs).run(cpu);
+  if (!replay) {
+    end_when_told();
+    return Seeds(options, jobs).run(limits);
+  }
   options.tell = true;
   seed_openssl(options.seed);
   const Outcome outcome = run(options);

@@ -13,14 +13,23 @@ namespace {
 
 constexpr std::size_t kSector = 512;
 
-void make_change(std::string& content, const Disk::Change& change) {
-  if (change.resize) {
-    content.resize(change.offset);
-    return;
-  }
-  if (content.size() < change.offset + change.bytes.size())
-    content.resize(change.offset + change.bytes.size());
-  content.replace(change.offset, change.bytes.size(), change.bytes);
+void put(std::string& content, std::size_t offset, std::string_view bytes) {
+  const std::size_t end = offset + bytes.size();
+  if (content.size() < end) content.resize(end);
+  std::memcpy(content.data() + offset, bytes.data(), bytes.size());
+}
+
+/// Undoes the file's last change; what it had written, if anything.
+std::string undo(Disk::File& file) {
+  const Disk::Change change = file.changes.back();
+  file.changes.pop_back();
+  std::string written =
+      change.resize ? std::string() : file.content.substr(change.offset, change.bytes);
+  file.content.resize(change.size);
+  if (change.offset < change.size)
+    put(file.content, change.offset, std::string_view(file.before).substr(change.covered));
+  file.before.resize(change.covered);
+  return written;
 }
 
 // ------------------------------------------------------------------------- SQLite's side
@@ -57,7 +66,7 @@ int x_write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 offs
   return of(file).disk->write(
       *of(file).file,
       static_cast<std::size_t>(offset),
-      std::string(static_cast<const char*>(bytes), static_cast<std::size_t>(count)));
+      std::string_view(static_cast<const char*>(bytes), static_cast<std::size_t>(count)));
 }
 
 int x_truncate(sqlite3_file* file, sqlite3_int64 size) {
@@ -206,21 +215,25 @@ int Disk::begin() {
   return stopped() ? SQLITE_IOERR : SQLITE_OK;
 }
 
-int Disk::write(File& file, std::size_t offset, std::string bytes) {
+int Disk::write(File& file, std::size_t offset, std::string_view bytes) {
   if (begin() != SQLITE_OK) return SQLITE_IOERR_WRITE;
-  if (full_ && offset + bytes.size() > file.content.size()) {
+  const std::size_t size = file.content.size();
+  if (full_ && offset + bytes.size() > size) {
     ++counts_.refused;
     return SQLITE_FULL;
   }
-  file.changes.push_back({offset, std::move(bytes), false});
-  make_change(file.content, file.changes.back());
+  file.changes.push_back({offset, bytes.size(), size, file.before.size(), false});
+  if (offset < size) file.before.append(file.content, offset, bytes.size());
+  put(file.content, offset, bytes);
   return SQLITE_OK;
 }
 
 int Disk::resize(File& file, std::size_t size) {
   if (begin() != SQLITE_OK) return SQLITE_IOERR_TRUNCATE;
-  file.changes.push_back({size, "", true});
-  make_change(file.content, file.changes.back());
+  const std::size_t before = file.content.size();
+  file.changes.push_back({size, 0, before, file.before.size(), true});
+  if (size < before) file.before.append(file.content, size);
+  file.content.resize(size);
   return SQLITE_OK;
 }
 
@@ -231,8 +244,8 @@ int Disk::sync(File& file) {
     return SQLITE_IOERR_FSYNC;
   }
   if (lies_) return SQLITE_OK;
-  file.durable = file.content;
   file.changes.clear();
+  file.before.clear();
   return SQLITE_OK;
 }
 
@@ -241,46 +254,41 @@ void Disk::fill_random(char* out, int count) {
 }
 
 /// Each sector of what was not synced reached the platter or did not, in whatever order.
-void Disk::apply_some(File& file) {
-  std::string content = file.durable;
+void Disk::keep_some(File& file) {
+  const std::vector<Change> changes = file.changes;
+  std::vector<std::string> written(changes.size());
+  for (std::size_t i = changes.size(); i-- > 0;) written[i] = undo(file);
   const std::uint64_t mood = random_.below(3);  // nearly nothing, anything, nearly everything
   const std::uint64_t percent = mood == 0 ? 5 : mood == 1 ? 50 : 95;
-  for (const Change& change : file.changes) {
-    if (change.resize) {
-      if (random_.chance(percent)) make_change(content, change);
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const std::size_t offset = changes[i].offset;
+    if (changes[i].resize) {
+      if (random_.chance(percent)) file.content.resize(offset);
       continue;
     }
+    const std::string_view bytes = written[i];
     std::size_t kept = 0, lost = 0;
-    for (std::size_t at = 0; at < change.bytes.size();) {
-      const std::size_t end =
-          std::min(change.bytes.size(), at + kSector - (change.offset + at) % kSector);
-      if (random_.chance(percent)) {
-        make_change(content, {change.offset + at, change.bytes.substr(at, end - at), false});
-        ++kept;
-      } else {
-        ++lost;
-      }
+    for (std::size_t at = 0; at < bytes.size();) {
+      const std::size_t end = std::min(bytes.size(), at + kSector - (offset + at) % kSector);
+      const bool reached = random_.chance(percent);
+      if (reached) put(file.content, offset + at, bytes.substr(at, end - at));
+      ++(reached ? kept : lost);
       at = end;
     }
     ++(lost == 0 ? counts_.kept : kept == 0 ? counts_.lost : counts_.torn);
   }
-  file.content = std::move(content);
 }
 
 void Disk::lose_power() {
-  for (auto& [name, file] : files_) apply_some(*file);
+  for (auto& [name, file] : files_) keep_some(*file);
   lose_process();
-  for (auto& [name, file] : files_) {
-    file->durable = file->content;
-    file->changes.clear();
-  }
 }
 
 void Disk::lose_process() {
-  // Those that the dead process has open are its own from now on.
+  // Those that the dead process has open are its own from now on; nothing of it reads them again.
   for (auto& [name, file] : files_) {
-    auto anew = std::make_shared<File>(File{file->content, file->durable, file->changes, {}});
-    file = std::move(anew);
+    file = std::make_shared<File>(
+        File{std::move(file->content), std::move(file->changes), std::move(file->before), {}});
   }
   stop_at_ = ~std::uint64_t{0};
 }

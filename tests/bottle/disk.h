@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/random.h"
@@ -52,29 +53,35 @@ class Disk {
   void break_syncs() { lies_ = true; }
 
   // What the VFS's functions do, in disk.cc.
+
+  /// What was there before a change, so that it can be undone.
   struct Change {
-    std::size_t offset = 0;
-    std::string bytes;  // empty: cut or extended to `offset`
+    std::size_t offset = 0;   // resized: the size since
+    std::size_t bytes = 0;    // how many were written
+    std::size_t size = 0;     // of the file before
+    std::size_t covered = 0;  // in `before`: what was overwritten or cut off begins here
     bool resize = false;
   };
+  /// A file as processes see it, and how to get from there to what the last sync left: few syncs
+  /// are followed by a loss of power, so a write costs one copy and a sync none.
   struct File {
-    std::string content;                          // as processes see it
-    std::string durable;                          // as it was at the last sync
-    std::vector<Change> changes;                  // since then
+    std::string content;
+    std::vector<Change> changes;                  // since the last sync
+    std::string before;                           // what they covered, one after the other
     std::vector<std::unique_ptr<char[]>> shared;  // the memory that connections share
   };
   std::shared_ptr<File> open(const std::string& name);
   void remove(const std::string& name) { files_.erase(name); }
   [[nodiscard]] bool has(const std::string& name) const { return files_.contains(name); }
   /// 0, or SQLite's error code.
-  int write(File& file, std::size_t offset, std::string bytes);
+  int write(File& file, std::size_t offset, std::string_view bytes);
   int resize(File& file, std::size_t size);
   int sync(File& file);
   void fill_random(char* out, int count);
 
  private:
   int begin();
-  void apply_some(File& file);
+  void keep_some(File& file);
 
   std::string vfs_;
   void* registered_ = nullptr;
