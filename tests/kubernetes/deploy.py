@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""deploy/ on a real API server: every manifest of kustomize, its overlays and the Helm chart is accepted; the webhook
-judges and fills in; `muster run` works with the account of a pod; moving pods between schedulers goes as
-docs/migrate.md says.
+"""deploy/ on a real API server: every manifest of kustomize and its overlays is accepted; the webhook judges and fills in;
+`muster run` works with the account of a pod; moving pods between schedulers goes as docs/migrate.md says. The chart has a
+test of its own, helm.py.
 """
 import base64
 import json
@@ -10,7 +10,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 
 import yaml
 
@@ -19,46 +18,9 @@ sys.path.insert(0, str(ROOT / "tests" / "lib"))
 import muster as muster_fixture  # noqa: E402
 import real_kubernetes  # noqa: E402
 from checks import Checks, skip_all, until  # noqa: E402
-from deployed import Deployed  # noqa: E402
+from deployed import SERVICE_MONITORS, Deployed  # noqa: E402
 
 check = Checks()
-HELM = real_kubernetes.BIN / "helm-template"
-
-# As much of the Prometheus operator's kind as the API server needs to know it.
-SERVICE_MONITORS = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
-    "spec": {
-        "group": "monitoring.coreos.com",
-        "scope": "Namespaced",
-        "names": {"plural": "servicemonitors", "singular": "servicemonitor", "kind": "ServiceMonitor"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
-
-ALL_OF_IT = {
-    "schedulerNames": ["muster", "volcano"],
-    "schedulerConfig": 'actions: "enqueue, allocate"\n',
-    "hivedConfig": "physicalCluster: {}\n",
-    "gangScheduler": "volcano",
-    "without": ["controllers"],
-    "serviceMonitor": {"enabled": True},
-    "dashboard": True,
-    "webhook": {"enabled": True, "caBundle": base64.b64encode(b"x").decode()},
-    "answers": {"enabled": True, "caBundle": base64.b64encode(b"x").decode()},
-    "tolerations": [{"key": "gpu", "operator": "Exists"}],
-    "nodeSelector": {"pool": "system"},
-    "imagePullSecrets": [{"name": "s"}],
-    "t9kNamespace": False,
-}
 
 
 def dry_run(cluster, what, manifests):
@@ -97,19 +59,6 @@ def manifests(cluster):
         built = cluster.real.kubectl("kustomize", str(ROOT / "deploy" / folder), check=False)
         check(f"kustomize builds deploy/{folder}", built.returncode == 0, built.stderr)
         dry_run(cluster, f"deploy/{folder}", [m for m in yaml.safe_load_all(built.stdout) if m])
-    if not HELM.exists():
-        check.skip("the chart is rendered", "Helm's engine was not built (tools/kubernetes)")
-        return
-    cluster.real.api("POST", "/api/v1/namespaces", {"metadata": {"name": "charted"}})
-    for what, values in (("as it comes", {}), ("with everything", ALL_OF_IT)):
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-            yaml.safe_dump(values, file)
-            file.flush()
-            rendered = subprocess.run(
-                [HELM, ROOT / "deploy" / "helm" / "muster", "charted", file.name], text=True, capture_output=True
-            )
-        check(f"the chart renders {what}", rendered.returncode == 0, rendered.stderr)
-        dry_run(cluster, f"the chart {what}", [m for m in yaml.safe_load_all(rendered.stdout) if m])
 
 
 def arguments_are_known(cluster):

@@ -7,6 +7,7 @@ PLAYED = {
     "README.zh.md": PAGES_TEST,
     "docs/answers.md": "tests/e2e/answers_docs.py",
     "docs/cli.md": PAGES_TEST,
+    "docs/install.md": "tests/kubernetes/helm.py",
     "docs/kubernetes.md": "tests/kubernetes/deploy.py",
     "docs/migrate.md": "tests/kubernetes/deploy.py",
     "docs/operate.md": "tests/e2e/operate.py",
