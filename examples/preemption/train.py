@@ -2,7 +2,7 @@
 
     python3 train.py CHECKPOINT EPOCHS [SECONDS_PER_EPOCH]
 
-Linear regression in plain Python, so that it runs anywhere; with torch the shape is the same, with torch.save and torch.load.
+Linear regression in plain Python, so that it runs anywhere; train_torch.py does the same with torch on several workers.
 """
 import json
 import os

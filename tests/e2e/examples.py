@@ -8,6 +8,7 @@ repository on a cluster as `make up` leaves it, or on the one that it starts its
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -17,10 +18,17 @@ from replay import fill, play  # noqa: E402
 from seeds import Newcomer, as_built, no_newcomer  # noqa: E402
 
 EXAMPLES = ROOT / "examples"
-NEEDS = {"mpi.yaml": "mpirun", "t9k-mpi.yaml": "mpirun", "images.yaml": "busybox"}
+NEEDS = {"mpi.yaml": "mpirun", "t9k-mpi.yaml": "mpirun", "images.yaml": "busybox", "torch.yaml": "torch"}
 # Typed by tests of their own, or used by a file beside them.
 ELSEWHERE = {"answers", "sim"}
 USED_BY_OTHERS = {"hived/pods.yaml"}
+
+
+def installed(name):
+    """A program, or torch for the machine's own Python."""
+    if name == "torch":
+        return subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True).returncode == 0
+    return shutil.which(name)
 
 
 def head(path):
@@ -62,7 +70,7 @@ def main():
                 or (words and not any(w in name for w in words))
             ):
                 continue
-            if path.name in NEEDS and not shutil.which(NEEDS[path.name]):
+            if path.name in NEEDS and not installed(NEEDS[path.name]):
                 check.skip(name, f"{NEEDS[path.name]} is not installed")
                 continue
             session, before, rest = head(path)
