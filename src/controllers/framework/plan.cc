@@ -168,8 +168,12 @@ class FrameworkStep {
   [[nodiscard]] std::optional<json::Value> verdict() {
     if (stops())
       return completion_status(completion::kStopFrameworkRequested, "Stop was asked for");
-    for (const json::Value& role : json::array_at(spec_, "taskRoles")) {
-      if (auto status = verdict_of(role)) return status;
+    // First how tasks ended by themselves, in all roles: a pod that vanished may be one that we deleted
+    // after that, before a crash (await_end).
+    for (const bool vanished_count : {false, true}) {
+      for (const json::Value& role : json::array_at(spec_, "taskRoles")) {
+        if (auto status = verdict_of(role, vanished_count)) return status;
+      }
     }
     const Counts counts = count_tasks(attempt());
     if (counts.completed < counts.tasks) return std::nullopt;
@@ -179,7 +183,8 @@ class FrameworkStep {
                         nullptr);
   }
 
-  [[nodiscard]] std::optional<json::Value> verdict_of(const json::Value& role) {
+  [[nodiscard]] std::optional<json::Value> verdict_of(const json::Value& role,
+                                                      bool vanished_count) {
     const auto name = json::string_at(role, "name");
     const json::Value& policy = json::at(role, "frameworkAttemptCompletionPolicy");
     const auto min_failed = json::int_at(policy, "minFailedTaskCount");
@@ -195,7 +200,10 @@ class FrameworkStep {
       for (const json::Value& task : json::array_at(status, "taskStatuses")) {
         if (state_of(task) != states::kCompleted || json::bool_at(task, "deletionPending"))
           continue;
-        const bool good = has_succeeded(json::at(task, "attemptStatus", "completionStatus"));
+        const json::Value& ended = json::at(task, "attemptStatus", "completionStatus");
+        if (!vanished_count && json::int_at(ended, "code") == completion::kPodExternalDeleted)
+          continue;
+        const bool good = has_succeeded(ended);
         ++(good ? succeeded : failed);
         const json::Value*& last = good ? last_succeeded : last_failed;
         if (later(task, last)) last = &task;
@@ -236,7 +244,8 @@ class FrameworkStep {
 
   /// Deletes go out before the status of the same look is written. After a crash between the two a
   /// pod of ours that we deleted would seem taken away by others, and the attempt failed by that: so
-  /// how it ended is on record before anything of it is deleted.
+  /// how it ended is on record before anything of it is deleted. Only pods without a node go at once,
+  /// or the scheduler would give them what the others leave; verdict() knows of them.
   [[nodiscard]] bool on_record() {
     const json::Value& known = json::at(look_.framework, "status", "attemptStatus");
     return json::at(known, "completionStatus").is_object() &&
@@ -245,13 +254,13 @@ class FrameworkStep {
 
   void await_end() {
     const Counts before = count_tasks(attempt());
-    if (!on_record() && (before.completed < before.tasks || retry().again)) return;
-    const bool stopped =
-        json::int_at(attempt(), "completionStatus", "code") == completion::kStopFrameworkRequested;
-    if (look_.config_map != nullptr || look_.pods.empty())
-      step_tasks(
-          look_,
-          stopped ? completion::kStopFrameworkRequested : completion::kFrameworkAttemptCompletion);
+    const auto ending =
+        json::int_at(attempt(), "completionStatus", "code") == completion::kStopFrameworkRequested
+            ? completion::kStopFrameworkRequested
+            : completion::kFrameworkAttemptCompletion;
+    if (!on_record() && (before.completed < before.tasks || retry().again))
+      return stop_waiting_tasks(look_, ending);
+    if (look_.config_map != nullptr || look_.pods.empty()) step_tasks(look_, ending);
     const Counts counts = count_tasks(attempt());
     if (counts.completed < counts.tasks) {
       if (state() == states::kDeletionPending) enter(states::kDeletionRequested);

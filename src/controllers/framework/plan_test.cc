@@ -568,6 +568,35 @@ TEST(Framework, HowAnAttemptEndedIsOnRecordBeforeItsPodsAreDeleted) {
   EXPECT_NE(json::string_at(world.job, "status", "state"), "AttemptDeletionPending");
 }
 
+/// The first task ends with `code`, the second waits for a node, and the server or the controller dies
+/// after the second's pod was deleted, before that was written down.
+World crashed_while_it_stopped_a_waiting_task(int code) {
+  World world({.min_succeeded = 1});
+  world.phase("job-worker-0", "Running");
+  world.settle();
+  world.end("job-worker-0", code);
+  const json::Value before = json::at(world.job, "status");
+  world.pass(plan);
+  EXPECT_EQ(world.names("Pod"), "job-worker-0") << "nothing is given to a task that is to stop";
+  EXPECT_EQ(json::text_at(world.task(1), "attemptStatus", "podNodeName"), "");
+  world.job.as_object()["status"] = before;
+  world.settle_all();
+  EXPECT_EQ(World::retries(at(world.job, "status")), "0/0");
+  return world;
+}
+
+TEST(Framework, ATaskThatWaitsIsStoppedAtOnceAndASuccessOutlivesACrash) {
+  const World world = crashed_while_it_stopped_a_waiting_task(0);
+  EXPECT_EQ(world.state(), "Completed");
+  EXPECT_EQ(world.code(), 0);
+}
+
+TEST(Framework, ATaskThatWaitsIsStoppedAtOnceAndAFailureOutlivesACrash) {
+  const World world = crashed_while_it_stopped_a_waiting_task(1);
+  EXPECT_EQ(world.state(), "Completed");
+  EXPECT_EQ(world.code(), 1) << "not that of the pod that vanished";
+}
+
 TEST(Framework, APodThatWasMadeBeforeACrashIsTakenOver) {
   World world;
   // The status that would have told of the pods was never written.

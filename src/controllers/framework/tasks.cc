@@ -363,6 +363,18 @@ void step_tasks(Look& look, std::int64_t ending) {
   }
 }
 
+void stop_waiting_tasks(Look& look, std::int64_t ending) {
+  for (json::Value& role_status : array_at(look.status, {"attemptStatus", "taskRoleStatuses"})) {
+    const json::Value& role = role_of_spec(look, json::string_at(role_status, "name"));
+    for (json::Value& task : array_of(role_status, "taskStatuses")) {
+      const json::Value* pod = find_pod(look, json::string_at(task, "attemptStatus", "podName"));
+      if (state_of(task) != states::kCompleted && pod != nullptr && !is_deleting(*pod) &&
+          json::string_at(*pod, "spec", "nodeName").empty())
+        TaskStep(look, role, role_status, task).run(ending);
+    }
+  }
+}
+
 Counts count_tasks(const json::Value& attempt_status) {
   Counts counts;
   for (const json::Value& role : json::array_at(attempt_status, "taskRoleStatuses")) {

@@ -16,6 +16,9 @@ void match_tasks(Look& look);
 /// with that code.
 void step_tasks(Look& look, std::int64_t ending);
 
+/// Stops only the tasks whose pods have no node yet.
+void stop_waiting_tasks(Look& look, std::int64_t ending);
+
 struct Counts {
   std::int64_t tasks = 0, completed = 0, running = 0;
 };
