@@ -180,5 +180,41 @@ TEST_F(Escalation, ARoleOfMillionsOfPermissionsIsNotTakenApart) {
   });
 }
 
+// Decisions are remembered; whoever loses a right loses it with the change that takes it.
+TEST_F(Escalation, ARightEndsWithTheRuleOrTheBindingThatGaveIt) {
+  run([](Cluster& cluster) -> Task<void> {
+    const std::string token = co_await cluster.account("vision", "boss", "");
+    const std::string maps = "/api/v1/namespaces/vision/configmaps/";
+    const std::string its_role = kRbac + "namespaces/vision/roles";
+    const auto may = [&](std::string name) -> Task<int> {
+      const Answer answer = co_await cluster.ask({"GET", maps + name, "", "", token});
+      co_return answer.status;
+    };
+    EXPECT_EQ(co_await may("a"), 403);
+    (void)co_await cluster.admin(
+        "POST",
+        its_role,
+        role(
+            "r",
+            R"({"apiGroups":[""],"resources":["configmaps"],"resourceNames":["a"],"verbs":["get"]})"));
+    EXPECT_EQ(co_await may("a"), 403);
+    (void)co_await cluster.admin(
+        "POST", kRbac + "namespaces/vision/rolebindings", binding("b", "Role", "r"));
+    // A rule by name says nothing of other names, whatever was asked before.
+    EXPECT_EQ(co_await may("a"), 404);
+    EXPECT_EQ(co_await may("b"), 403);
+    EXPECT_EQ(co_await may("a"), 404);
+    (void)co_await cluster.admin(
+        "PUT",
+        its_role + "/r",
+        role("r", R"({"apiGroups":[""],"resources":["configmaps"],"verbs":["get"]})"));
+    EXPECT_EQ(co_await may("b"), 404);
+    EXPECT_EQ(co_await may("a"), 404);
+    (void)co_await cluster.admin("DELETE", kRbac + "namespaces/vision/rolebindings/b");
+    EXPECT_EQ(co_await may("b"), 403);
+    EXPECT_EQ(co_await may("a"), 403);
+  });
+}
+
 }  // namespace
 }  // namespace muster::apiserver

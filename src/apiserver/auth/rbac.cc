@@ -19,7 +19,7 @@ bool lists(const json::Value& list, std::string_view wanted) {
   });
 }
 
-bool matches_resource(const json::Value& rule, const Attributes& attributes) {
+bool matches_resource(const json::Value& rule, const Attributes& attributes, bool& by_name) {
   if (!lists(json::at(rule, "apiGroups"), attributes.group)) return false;
   const std::string combined = attributes.subresource.empty()
                                    ? attributes.resource
@@ -34,6 +34,7 @@ bool matches_resource(const json::Value& rule, const Attributes& attributes) {
   if (!found) return false;
   const json::Array& names = json::array_at(rule, "resourceNames");
   if (names.empty()) return true;
+  by_name = true;
   return std::any_of(names.begin(), names.end(), [&](const json::Value& each) {
     return json::as_string(each) == attributes.name;
   });
@@ -152,32 +153,68 @@ void Authorizer::each_rule(const User& user,
   });
 }
 
-const std::string& Authorizer::describe(const StoredPtr& binding,
-                                        const json::Value& subject) const {
-  const auto place = reinterpret_cast<std::uintptr_t>(&subject) / sizeof(json::Value);
-  Described& known = described_[place % described_.size()];
-  if (known.binding != binding || known.subject != &subject)
-    known = {binding, &subject, description(binding->object, subject)};
-  return known.text;
+Authorizer::Decision Authorizer::decide(const User& user, const Attributes& attributes) const {
+  Decision made;
+  each_binding(user, attributes.ns, [&](const StoredPtr& binding, const json::Value& subject) {
+    const std::string_view its_ns = json::string_at(binding->object, "metadata", "namespace");
+    each_rule_of(json::at(binding->object, "roleRef"), its_ns, [&](const json::Value& rule) {
+      if (!lists(json::at(rule, "verbs"), attributes.verb)) return true;
+      made.allowed = attributes.path.empty() ? matches_resource(rule, attributes, made.by_name)
+                                             : matches_path(rule, attributes.path);
+      return !made.allowed;
+    });
+    if (made.allowed) made.reason = description(binding->object, subject);
+    return !made.allowed;
+  });
+  return made;
+}
+
+const Authorizer::Decision& Authorizer::decision(const User& user,
+                                                 const Attributes& attributes) const {
+  // Past this, questions are strange ones: paths that are not there, or users nobody knows.
+  constexpr std::size_t kMost = 4096, kLongest = 1024;
+  if (collections_.empty()) {
+    for (const std::string_view each : {kube::collections::kRoles,
+                                        kube::collections::kClusterRoles,
+                                        kube::collections::kRoleBindings,
+                                        kube::collections::kClusterRoleBindings})
+      collections_.push_back(&core_.image.collection(each));
+  }
+  std::uint64_t changes = 0;
+  for (const Collection* each : collections_) changes += each->next_sequence();
+  if (changes != decided_at_ || decided_.size() >= kMost) decided_.clear();
+  decided_at_ = changes;
+  question_.clear();
+  const auto add = [this](std::string_view part) {
+    // With its length before it, so that no two questions have one text.
+    const auto size = static_cast<std::uint32_t>(part.size());
+    question_.append(reinterpret_cast<const char*>(&size), sizeof size).append(part);
+  };
+  for (const std::string_view part : {std::string_view(user.name),
+                                      std::string_view(attributes.verb),
+                                      std::string_view(attributes.group),
+                                      std::string_view(attributes.resource),
+                                      std::string_view(attributes.subresource),
+                                      std::string_view(attributes.ns),
+                                      std::string_view(attributes.path)})
+    add(part);
+  for (const std::string& group : user.groups) add(group);
+  if (const auto known = decided_.find(question_); known != decided_.end()) return known->second;
+  latest_ = decide(user, attributes);
+  if (latest_.by_name || question_.size() > kLongest) return latest_;
+  return decided_.emplace(question_, latest_).first->second;
 }
 
 bool Authorizer::allowed(const User& user,
                          const Attributes& attributes,
                          std::string* reason) const {
   if (user.in_group("system:masters")) return true;
-  bool found = false;
-  each_binding(user, attributes.ns, [&](const StoredPtr& binding, const json::Value& subject) {
-    const std::string_view its_ns = json::string_at(binding->object, "metadata", "namespace");
-    each_rule_of(json::at(binding->object, "roleRef"), its_ns, [&](const json::Value& rule) {
-      if (!lists(json::at(rule, "verbs"), attributes.verb)) return true;
-      found = attributes.path.empty() ? matches_resource(rule, attributes)
-                                      : matches_path(rule, attributes.path);
-      return !found;
-    });
-    if (found && reason != nullptr) *reason = describe(binding, subject);
-    return !found;
-  });
-  if (found || !reads_own_framework(core_, user, attributes)) return found;
+  const Decision& made = decision(user, attributes);
+  if (made.allowed) {
+    if (reason != nullptr) *reason = made.reason;
+    return true;
+  }
+  if (!reads_own_framework(core_, user, attributes)) return false;
   if (reason != nullptr) *reason = "a task reads the Framework that it belongs to";
   return true;
 }

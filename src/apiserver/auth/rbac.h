@@ -1,9 +1,10 @@
 /// Role-based access control as Kubernetes evaluates it, over the stored roles and bindings.
 #pragma once
 
-#include <array>
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "apiserver/core.h"
@@ -43,17 +44,24 @@ class Authorizer {
   /// false to stop.
   using VisitBinding = std::function<bool(const StoredPtr& binding, const json::Value& subject)>;
   void each_binding(const User& user, std::string_view ns, const VisitBinding& visit) const;
-  /// As Kubernetes writes it into the audit log. The same few bindings allow nearly everything, so
-  /// what was said last is kept; an entry holds its binding, so that no other has its address.
-  const std::string& describe(const StoredPtr& binding, const json::Value& subject) const;
-  struct Described {
-    StoredPtr binding;
-    const json::Value* subject = nullptr;
-    std::string text;
+  struct Decision {
+    bool allowed = false;
+    std::string reason;
+    bool by_name = false;  // a rule that names objects was asked: it holds for this one object only
   };
+  [[nodiscard]] Decision decide(const User& user, const Attributes& attributes) const;
+  /// Decides, or remembers: the same few questions are asked again and again, and roles seldom change.
+  /// Valid until the next call.
+  const Decision& decision(const User& user, const Attributes& attributes) const;
 
   Core& core_;
-  mutable std::array<Described, 64> described_;
+  /// Those of roles and bindings, looked up once.
+  mutable std::vector<const Collection*> collections_;
+  /// By question, as of the change of a role or binding that this number counts.
+  mutable std::unordered_map<std::string, Decision> decided_;
+  mutable std::uint64_t decided_at_ = 0;
+  mutable std::string question_;  // kept for its room
+  mutable Decision latest_;
 };
 
 /// ClusterRoles and bindings every cluster has.
