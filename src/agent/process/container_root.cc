@@ -241,7 +241,9 @@ class ContainerRoot {
           errno));
     const Fd root(open(merged.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     for (const auto* name : {"dev", "sys", "proc", "etc"}) mkdirat(root.get(), name, 0755);
-    if (mkdirat(root.get(), "tmp", 01777) == 0) fchmodat(root.get(), "tmp", 01777, 0);
+    // Again, as the umask took some of it.
+    if (mkdirat(root.get(), "tmp", 01777) == 0 && fchmodat(root.get(), "tmp", 01777, 0) != 0)
+      return fail(system_error("chmod /tmp", errno));
     const auto furnished =
         wish_.ready.tree ? furnish_from_host(root.get()) : furnish_root(root.get());
     if (!furnished) return furnished;

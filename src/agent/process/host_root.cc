@@ -101,7 +101,9 @@ Result<void> make_run(int root, const Owner& owner) {
   // sshd wants the first, many programs the second; an image would bring them.
   if (mkdirat(made->get(), "sshd", 0755) == 0 && owner.mapped())
     (void)!fchownat(made->get(), "sshd", owner.first, owner.first, 0);
-  if (mkdirat(made->get(), "lock", 01777) == 0) fchmodat(made->get(), "lock", 01777, 0);
+  // Again, as the umask took some of it.
+  if (mkdirat(made->get(), "lock", 01777) == 0 && fchmodat(made->get(), "lock", 01777, 0) != 0)
+    return fail(system_error("chmod /run/lock", errno));
   return attach_at(root, "run", made->get());
 }
 
