@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Duration kLookEvery = std::chrono::milliseconds(50);
 /// What one simulation may take.
 constexpr rlim_t kCpuSeconds = 300, kMemoryBytes = rlim_t{4} << 30U;
 constexpr int kNice = 10;
@@ -119,8 +119,8 @@ Result<std::string> Simulations::start(const std::string& user, const SimAsk& as
     remove(std::string(old->first));
   }
   Run run;
-  run.began_ms = env_.now().us / 1000;
-  run.id = fmt::format("{}-{:08x}", run.began_ms, env_.random() & 0xffffffffU);
+  run.began_ms = loop_.now().us / 1000;
+  run.id = fmt::format("{}-{:08x}", run.began_ms, loop_.random() & 0xffffffffU);
   run.name = ask.name.empty() ? "simulation" : ask.name;
   run.user = user;
   std::error_code error;
@@ -166,10 +166,23 @@ Result<std::string> Simulations::start(const std::string& user, const SimAsk& as
 }
 
 void Simulations::next() {
-  if (!running_.empty() || waiting_.empty()) return;
-  running_ = waiting_.front();
-  waiting_.pop_front();
-  Run& run = runs_[running_];
+  while (running_.empty() && !waiting_.empty()) {
+    running_ = waiting_.front();
+    waiting_.pop_front();
+    Run& run = runs_[running_];
+    if (const auto spawned = spawn(run); spawned) {
+      run.state = Run::State::kRunning;
+      loop_.spawn(await_end(ends_));
+    } else {
+      run.state = Run::State::kFailed;
+      run.text = spawned.error().message;
+      running_.clear();
+    }
+    note(run);
+  }
+}
+
+Result<void> Simulations::spawn(Run& run) {
   std::vector<char*> argv;
   for (std::string& word : run.words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -185,32 +198,35 @@ void Simulations::next() {
   posix_spawn_file_actions_destroy(&actions);
   if (problem != 0) {
     process_ = -1;
-    run.state = Run::State::kFailed;
-    run.text = std::strerror(problem);
-    note(run);
-    running_.clear();
-    next();
-    return;
+    return fail(Code::kInternal, std::strerror(problem));
   }
   const rlimit cpu{kCpuSeconds, kCpuSeconds}, memory{kMemoryBytes, kMemoryBytes};
   (void)prlimit(process_, RLIMIT_CPU, &cpu, nullptr);
   (void)prlimit(process_, RLIMIT_AS, &memory, nullptr);
   (void)setpriority(PRIO_PROCESS, static_cast<id_t>(process_), kNice);
-  run.state = Run::State::kRunning;
-  note(run);
-  timer_ = env_.after(kLookEvery, [this] { look(); });
+  const int handle = static_cast<int>(syscall(SYS_pidfd_open, process_, 0));
+  if (handle < 0) {
+    const int why = errno;
+    end_process();
+    return fail(Code::kInternal, std::strerror(why));
+  }
+  ends_ = net::make_descriptor(loop_, handle);
+  return {};
 }
 
-void Simulations::look() {
+/// `process` was closed: nobody wants to know any more, and this may be gone.
+Task<void> Simulations::await_end(std::shared_ptr<net::Descriptor> process) {
+  const bool over = co_await process->readable();
+  if (over) take_end();
+}
+
+void Simulations::take_end() {
   int status = 0;
   const pid_t ended = waitpid(process_, &status, WNOHANG);
-  if (ended == 0) {
-    timer_ = env_.after(kLookEvery, [this] { look(); });
-    return;
-  }
+  ends_.reset();
   process_ = -1;
   Run& run = runs_[running_];
-  run.ended_ms = env_.now().us / 1000;
+  run.ended_ms = loop_.now().us / 1000;
   const bool good = ended > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   run.state = good ? Run::State::kDone : Run::State::kFailed;
   if (!good) {
@@ -223,7 +239,6 @@ void Simulations::look() {
   }
   note(run);
   running_.clear();
-  timer_.reset();
   next();
 }
 
@@ -292,7 +307,8 @@ void Simulations::remove(const std::string& id) {
 }
 
 void Simulations::end_process() {
-  timer_.reset();
+  if (ends_) ends_->close();
+  ends_.reset();
   if (process_ <= 0) return;
   kill(process_, SIGKILL);
   while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {

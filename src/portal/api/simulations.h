@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "base/env.h"
 #include "base/result.h"
+#include "base/task.h"
 #include "json/json.h"
+#include "net/loop/descriptor.h"
+#include "net/loop/loop.h"
 
 namespace muster::portal {
 
@@ -36,8 +38,8 @@ class Simulations {
   /// Kept at once, and waiting of one person.
   static constexpr std::size_t kKept = 50, kWaiting = 5;
 
-  Simulations(Env& env, std::string program, std::string folder)
-      : env_(env), program_(std::move(program)), folder_(std::move(folder)) {}
+  Simulations(net::Loop& loop, std::string program, std::string folder)
+      : loop_(loop), program_(std::move(program)), folder_(std::move(folder)) {}
   ~Simulations() { stop(); }
 
   [[nodiscard]] bool offered() const { return !program_.empty() && !folder_.empty(); }
@@ -65,17 +67,19 @@ class Simulations {
   void load();
   void note(const Run& run) const;
   void next();
-  void look();
+  Result<void> spawn(Run& run);
+  Task<void> await_end(std::shared_ptr<net::Descriptor> process);
+  void take_end();
   void end_process();
 
-  Env& env_;
+  net::Loop& loop_;
   std::string program_, folder_;
   bool loaded_ = false;
   std::map<std::string, Run> runs_;
   std::deque<std::string> waiting_;
   std::string running_;
   pid_t process_ = -1;
-  std::unique_ptr<Timer> timer_;
+  std::shared_ptr<net::Descriptor> ends_;  // readable when the process is over
 };
 
 std::string_view sim_state_name(Simulations::Run::State state);
