@@ -277,10 +277,17 @@ Task<Result<void>> Cluster::make_nodes(std::optional<std::vector<json::Value>> n
   co_return Result<void>();
 }
 
+/// Without --scheduler-config it is one that administrators may write, by hand or in the portal.
+std::string Cluster::policy_file() const {
+  return options_.scheduler_config.empty() ? options_.data + "/scheduler.yaml"
+                                           : options_.scheduler_config;
+}
+
 Task<Result<void>> Cluster::start_scheduler() {
   scheduler::ServiceOptions options;
   options.scheduling.name = "default-scheduler";
-  options.config_file = options_.scheduler_config;
+  options.config_file = policy_file();
+  options.config_optional = options_.scheduler_config.empty();
   options.parse_config = parse_scheduler_config;
   options.cells_file = options_.hived_config;
   options.keep_cells = true;
@@ -418,6 +425,7 @@ Result<void> Cluster::start_portal(const apiserver::Identity& identity) {
   }
   ask_scheduler(options, [this] { return scheduler_ ? scheduler_->scheduler() : nullptr; });
   if (has("scheduler") && answers_) ask_answers(options, *answers_);
+  if (has("scheduler")) edit_policy(options, policy_file(), options_.scheduler_config.empty());
   options.simulator = "/proc/self/exe";
   options.simulations_folder = options_.data + "/portal-simulations";
   portal_people_ = std::make_unique<PortalPeople>(loop_, [this] { return pai_for_portal(); });

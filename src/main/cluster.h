@@ -99,6 +99,7 @@ class Cluster {
   Task<net::Response> answer(apiserver::AnswersCall call);
   Task<void> tell_idle(net::ResponseWriter& writer);
   Task<Result<void>> make_nodes(std::optional<std::vector<json::Value>> nodes);
+  [[nodiscard]] std::string policy_file() const;
   Task<Result<void>> start_scheduler();
   Task<void> start_controllers();
   Task<Result<void>> start_agent();

@@ -1,5 +1,6 @@
 #include "main/portal_flags.h"
 
+#include "main/scheduler_config.h"
 #include "portal/portal.h"
 #include "scheduler/translate.h"
 
@@ -134,6 +135,17 @@ void ask_scheduler(portal::Options& options, std::function<const scheduler::Sche
     if (scheduler == nullptr) return queues;
     for (const engine::QueueView& view : scheduler->queues()) queues.push_back(facts_of(view));
     return queues;
+  };
+}
+
+void edit_policy(portal::Options& options, const std::string& file, bool optional) {
+  options.policy_file = file;
+  options.policy_optional = optional;
+  options.read_policy = [](const std::string& text) -> Result<portal::PolicyFacts> {
+    auto config = parse_scheduler_config(text);
+    if (!config) return fail(config.error());
+    return portal::PolicyFacts{config->engine.policy == engine::PolicyKind::kVolcano,
+                               std::move(config->without_effect)};
   };
 }
 

@@ -19,6 +19,9 @@ Result<std::optional<portal::Listening>> portal_listening(const command::Values&
 
 /// Fills in what the scheduler knows. `find` gives it while it runs, else null.
 void ask_scheduler(portal::Options& options, std::function<const scheduler::Scheduler*()> find);
+/// Lets administrators read and change the file that the scheduler follows; `optional`: the defaults
+/// hold without it.
+void edit_policy(portal::Options& options, const std::string& file, bool optional);
 /// Fills in what is foretold and held. `answers` outlives the portal.
 void ask_answers(portal::Options& options, Answers& answers);
 

@@ -206,6 +206,8 @@ class Operator {
     options.sign = signs();
     ask_scheduler(options, [this] { return scheduler_ ? scheduler_->scheduler() : nullptr; });
     if (!without("scheduler")) ask_answers(options, *answers_);
+    if (!without("scheduler") && !options_.scheduler_config.empty())
+      edit_policy(options, options_.scheduler_config, false);
     portal_ = std::make_unique<portal::Portal>(loop_, *client_, *informers_, std::move(options));
     const auto started = portal_->start();
     if (started) fmt::print("portal: {}\n", portal_->address());

@@ -74,6 +74,12 @@ struct ReservationBook {
   std::vector<ReservationFacts> all;
 };
 
+/// What a policy of the scheduler is.
+struct PolicyFacts {
+  bool volcano = false;                     // Volcano's actions and plugins, not Muster's own keys
+  std::vector<std::string> without_effect;  // accepted, and nothing here does it
+};
+
 /// Of this build.
 std::string program_version();
 
@@ -94,6 +100,12 @@ struct Options {
   std::function<std::vector<QueueFacts>()> queues;
   /// Virtual clusters as they were counted last; null: there are no cells, or not yet.
   std::function<std::shared_ptr<const pai::Use>()> cells;
+  /// The file with the scheduler's policy, which it reads again when it changes; empty: it cannot be
+  /// seen here. `policy_optional`: it may be absent, and the defaults hold.
+  std::string policy_file;
+  bool policy_optional = false;
+  /// Errors name the key, what was wanted and what was found.
+  std::function<Result<PolicyFacts>(const std::string& text)> read_policy;
   /// The cluster's audit log, one line of JSON for each request; empty: not to be read here.
   std::string audit_file;
   /// Where is written down what people do through the portal; empty: in memory alone.

@@ -179,9 +179,9 @@ struct Portal::Impl {
   Task<Result<User>> user_of_bearer(std::string token);
   Task<Result<User>> user_now(std::string session, User user);
   Task<std::optional<User>> recheck(std::string session, User user);
-  Task<void> serve_session(net::Request request, net::ResponseWriter& writer);
-  Task<void> sign_in(net::Request request, net::ResponseWriter& writer);
-  Task<void> sign_out(net::Request request, net::ResponseWriter& writer);
+  Task<void> serve_session(net::Request request, net::ResponseWriter& writer, Deed& deed);
+  Task<void> sign_in(net::Request request, net::ResponseWriter& writer, Deed& deed);
+  Task<void> sign_out(net::Request request, net::ResponseWriter& writer, Deed& deed);
   Task<Result<User>> user_of_login(const json::Value& login, const std::string& from, Time* ends);
   Task<json::Value> session_value(std::optional<User> user);
 };
@@ -410,7 +410,7 @@ Task<void> Portal::Impl::route(net::Request request,
     co_return;
   }
   if (path == std::string(kApi) + "/session") {
-    co_await serve_session(std::move(request), writer);
+    co_await serve_session(std::move(request), writer, deed);
     co_return;
   }
   auto visitor = co_await visitor_of(request);
@@ -513,11 +513,13 @@ Task<std::optional<User>> Portal::Impl::recheck(std::string session, User user) 
   co_return *now;
 }
 
-Task<void> Portal::Impl::serve_session(net::Request request, net::ResponseWriter& writer) {
+Task<void> Portal::Impl::serve_session(net::Request request,
+                                       net::ResponseWriter& writer,
+                                       Deed& deed) {
   if (request.method == "POST") {
-    co_await sign_in(std::move(request), writer);
+    co_await sign_in(std::move(request), writer, deed);
   } else if (request.method == "DELETE") {
-    co_await sign_out(std::move(request), writer);
+    co_await sign_out(std::move(request), writer, deed);
   } else if (request.method == "GET" || request.method == "HEAD") {
     auto visitor = co_await visitor_of(request);
     std::optional<User> user;
@@ -555,6 +557,8 @@ Task<json::Value> Portal::Impl::session_value(std::optional<User> user) {
   if (options.rest_call && user && user->openpai) features.push_back(json::Value("tokens"));
   if (options.queues) features.push_back(json::Value("usage"));
   if (user && user->admin) features.push_back(json::Value("audit"));
+  if (user && user->admin && !options.policy_file.empty())
+    features.push_back(json::Value("policy"));
   const auto cells = co_await kube.own().get(
       client::resources::kConfigMaps, hived::kConfigMapNamespace, hived::kConfigMapName);
   if (cells) features.push_back(json::Value("cells"));
@@ -612,7 +616,7 @@ Task<Result<User>> Portal::Impl::user_of_login(const json::Value& login,
   co_return user;
 }
 
-Task<void> Portal::Impl::sign_in(net::Request request, net::ResponseWriter& writer) {
+Task<void> Portal::Impl::sign_in(net::Request request, net::ResponseWriter& writer, Deed& deed) {
   const auto login = json::parse(request.body);
   if (!login || !login->is_object()) {
     co_await answer(
@@ -633,6 +637,7 @@ Task<void> Portal::Impl::sign_in(net::Request request, net::ResponseWriter& writ
     co_await answer(writer, std::move(refused));
     co_return;
   }
+  deed.user = user->name;
   // Whoever signs in anew leaves the session before.
   if (const Session* before = sessions.find(cookie_of(request, site.cookie())); before != nullptr)
     co_await sessions.end(before->id);
@@ -650,9 +655,12 @@ Task<void> Portal::Impl::sign_in(net::Request request, net::ResponseWriter& writ
   co_await answer(writer, std::move(response));
 }
 
-Task<void> Portal::Impl::sign_out(net::Request request, net::ResponseWriter& writer) {
-  if (const Session* session = sessions.find(cookie_of(request, site.cookie())); session != nullptr)
+Task<void> Portal::Impl::sign_out(net::Request request, net::ResponseWriter& writer, Deed& deed) {
+  if (const Session* session = sessions.find(cookie_of(request, site.cookie()));
+      session != nullptr) {
+    deed.user = session->user.name;
     co_await sessions.end(session->id);
+  }
   net::Response response = json_answer(200, "{}\n");
   response.headers.set("Set-Cookie", set_cookie(site, "", 0));
   co_await answer(writer, std::move(response));

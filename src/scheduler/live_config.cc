@@ -1,6 +1,7 @@
 #include "scheduler/live_config.h"
 
 #include <chrono>
+#include <filesystem>
 
 #include "base/files.h"
 #include "base/log.h"
@@ -14,6 +15,7 @@ std::optional<Result<Config>> ConfigFile::look() {
     if (same) return std::nullopt;
   }
   seen_ = text;
+  if (!text && optional_ && !std::filesystem::exists(path_)) return Config{};
   if (!text) return Result<Config>(fail(text.error()));
   return parse_(*text);
 }

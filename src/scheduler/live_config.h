@@ -30,7 +30,9 @@ using ConfigParser = Result<Config> (*)(std::string_view yaml);
 
 class ConfigFile {
  public:
-  ConfigFile(std::string path, ConfigParser parse) : path_(std::move(path)), parse_(parse) {}
+  /// `optional`: while there is no file, the defaults hold.
+  ConfigFile(std::string path, ConfigParser parse, bool optional)
+      : path_(std::move(path)), parse_(parse), optional_(optional) {}
   /// What the file says or what is wrong with it; nothing when that is what it was at the last
   /// look.
   std::optional<Result<Config>> look();
@@ -39,6 +41,7 @@ class ConfigFile {
  private:
   std::string path_;
   ConfigParser parse_;
+  bool optional_;
   std::optional<Result<std::string>> seen_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <filesystem>
+
 #include "base/files.h"
 #include "base/log.h"
 #include "hived/config.h"
@@ -17,7 +19,8 @@ tl::unexpected<Error> in_file(const std::string& path, Error error) {
 }  // namespace
 
 Result<void> read_files(ServiceOptions& options) {
-  if (!options.config_file.empty()) {
+  const bool absent = options.config_optional && !std::filesystem::exists(options.config_file);
+  if (!options.config_file.empty() && !absent) {
     const auto text = read_file(options.config_file);
     if (!text) return fail(text.error());
     auto config = options.parse_config(*text);
@@ -68,7 +71,7 @@ Task<Result<void>> Service::start() {
     live_cells_->start();
   }
   if (!options_.config_file.empty()) {
-    ConfigFile file(options_.config_file, options_.parse_config);
+    ConfigFile file(options_.config_file, options_.parse_config, options_.config_optional);
     live_config_ = std::make_unique<LiveConfig>(env_, std::move(file), *scheduler_);
     live_config_->start();
   }

@@ -17,6 +17,8 @@ struct ServiceOptions {
   /// File with Volcano's configuration, or a policy of Muster's own; read again when it changes.
   /// Empty: the defaults.
   std::string config_file;
+  /// The defaults hold while the file is not there.
+  bool config_optional = false;
   ConfigParser parse_config = nullptr;
   /// File with HiveD's configuration. Empty: what the cluster's ConfigMap says, now and whenever it
   /// changes.

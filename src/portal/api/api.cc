@@ -55,7 +55,7 @@ Task<void> serve_topic(ApiWorld api, ApiCall call) {
 
 namespace {
 
-/// What this program cannot do yet is said, not invented.
+/// What this server is not told to offer: `muster run` has no simulations, for one.
 Task<void> not_here(net::ResponseWriter& writer, std::string what) {
   co_await answer(writer, error_answer(501, "NotImplemented", what));
 }
@@ -95,6 +95,9 @@ Task<void> serve_api(ApiWorld api, ApiCall call) {
     co_await serve_node(api, std::move(call));
   } else if (word == "hived" || word == "hived:check" || word == "cells") {
     co_await serve_hived(api, std::move(call));
+  } else if ((word == "policy" || word == "policy:check") &&
+             !api.world.options.policy_file.empty()) {
+    co_await serve_policy(api, std::move(call));
   } else if (word == "views") {
     co_await serve_views(api, std::move(call));
   } else if (word == "sessions") {
@@ -121,7 +124,7 @@ Task<void> serve_api(ApiWorld api, ApiCall call) {
     co_await api.world.options.rest_as(call.visitor.user, std::move(call.request), call.writer);
   } else if (word == "whatif" || word == "sims" || word == "policy" || word == "policy:check" ||
              word == "usage" || word == "tokens" || word == "pai") {
-    co_await not_here(call.writer, fmt::format("this server has no {} yet", word));
+    co_await not_here(call.writer, fmt::format("this server has no {}", word));
   } else {
     co_await answer(
         call.writer,

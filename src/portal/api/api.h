@@ -52,6 +52,7 @@ Task<void> act_on_jobs(ApiWorld api, ApiCall call);     // POST jobs:act
 Task<void> tell_impact(ApiWorld api, ApiCall call);     // GET jobs:impact
 Task<void> serve_node(ApiWorld api, ApiCall call);      // nodes/NAME
 Task<void> serve_hived(ApiWorld api, ApiCall call);     // hived, hived:check, hived/versions, cells
+Task<void> serve_policy(ApiWorld api, ApiCall call);    // policy, policy:check, policy/versions
 Task<void> serve_views(ApiWorld api, ApiCall call);     // views
 Task<void> serve_sessions(ApiWorld api, ApiCall call);  // sessions
 Task<void> serve_lookup(ApiWorld api, ApiCall call);    // search, suggest, services

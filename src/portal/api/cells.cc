@@ -10,15 +10,13 @@
 #include "hived/tree.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
-#include "kube/names.h"
-#include "kube/portal_names.h"
 #include "portal/api/api.h"
+#include "portal/api/versions.h"
 
 namespace muster::portal {
 namespace {
 
 constexpr const char* kVersionsName = "muster-hived-versions";
-constexpr std::size_t kVersionsKept = 20;
 
 struct Present {
   std::string text, version;
@@ -67,12 +65,6 @@ Seen look(World& world) {
   return seen;
 }
 
-/// "line 7: …" -> 7.
-std::int64_t line_of(std::string_view message) {
-  if (!message.starts_with("line ")) return 0;
-  return parse_int(message.substr(5, message.find(':') - 5)).value_or(0);
-}
-
 std::string_view effect_name(hived::GroupChange::Effect effect) {
   switch (effect) {
     case hived::GroupChange::Effect::kKept:
@@ -93,21 +85,18 @@ json::Array texts(const std::vector<std::string>& list) {
   return array;
 }
 
-json::Value refused(const std::string& message) {
-  return {{"ok", false}, {"line", line_of(message)}, {"message", message}};
-}
-
 json::Value check_value(World& world, const Present& present, const std::string& text) {
   const auto fresh = hived::parse_config(text);
-  if (!fresh) return refused(fresh.error().message);
-  if (const auto cells = hived::check_cells(*fresh); !cells) return refused(cells.error().message);
+  if (!fresh) return refused_text(fresh.error().message);
+  if (const auto cells = hived::check_cells(*fresh); !cells)
+    return refused_text(cells.error().message);
   json::Array changes;
   std::vector<std::string> facts, warnings = fresh->warnings;
   const auto old_config = present.there ? hived::parse_config(present.text)
                                         : Result<hived::Config>(fail(Code::kNotFound, ""));
   if (old_config) {
     const auto report = hived::check(*old_config, *fresh, look(world).pods);
-    if (!report) return refused(report.error().message);
+    if (!report) return refused_text(report.error().message);
     for (const hived::GroupChange& change : report->changes) {
       const JobIndex::Entry* job = world.jobs.of_group(change.group);
       changes.push_back(
@@ -127,41 +116,6 @@ json::Value check_value(World& world, const Present& present, const std::string&
           {"changes", std::move(changes)},
           {"facts", texts(facts)},
           {"warnings", texts(warnings)}};
-}
-
-Task<json::Array> former_versions(World& world) {
-  const auto map = co_await world.kube.own().get(
-      client::resources::kConfigMaps, hived::kConfigMapNamespace, kVersionsName);
-  if (!map) co_return json::Array{};
-  const auto list = json::parse(json::string_at(*map, "data", "versions"));
-  co_return list ? json::as_array(*list) : json::Array{};
-}
-
-/// Former texts, newest first, so that one can go back.
-Task<void> keep_version(World& world, const User& user, std::string text, std::string version) {
-  json::Array list = co_await former_versions(world);
-  list.insert(list.begin(),
-              json::Value{{"version", version},
-                          {"at", world.now()},
-                          {"user", user.name},
-                          {"text", std::move(text)}});
-  while (list.size() > kVersionsKept) list.pop_back();
-  json::Value patch = json::Object{};
-  json::make(patch, {"apiVersion"}) = "v1";
-  json::make(patch, {"kind"}) = "ConfigMap";
-  json::make(patch, {"metadata", "name"}) = kVersionsName;
-  json::make(patch, {"metadata", "namespace"}) = hived::kConfigMapNamespace;
-  json::make_object(patch, {"metadata", "labels"})[kube::names::portal::kPart] = "versions";
-  json::make(patch, {"data", "versions"}) = json::dump(list);
-  auto done = co_await world.kube.own().patch(client::resources::kConfigMaps,
-                                              hived::kConfigMapNamespace,
-                                              kVersionsName,
-                                              "",
-                                              client::PatchType::kMerge,
-                                              patch);
-  if (!done && done.error().code == Code::kNotFound)
-    done = co_await world.kube.own().create(
-        client::resources::kConfigMaps, hived::kConfigMapNamespace, std::move(patch));
 }
 
 Task<void> put_config(ApiWorld& api, ApiCall& call, const Present& present) {
@@ -206,7 +160,7 @@ Task<void> put_config(ApiWorld& api, ApiCall& call, const Present& present) {
     co_return;
   }
   const std::string version(kube::resource_version_of(*done));
-  co_await keep_version(world, call.visitor.user, text, version);
+  co_await keep_version(world, kVersionsName, call.visitor.user, {version, text});
   co_await answer_json(call.writer,
                        {{"text", text}, {"resourceVersion", version}, {"present", true}});
 }
@@ -267,7 +221,7 @@ Task<void> serve_hived(ApiWorld api, ApiCall call) {
       co_await answer_json(call.writer,
                            check_value(api.world, *present, json::text_at(*body, "text")));
   } else if (call.path.size() == 2 && call.path[1] == "versions" && method == "GET") {
-    json::Array versions = co_await former_versions(api.world);
+    json::Array versions = co_await former_versions(api.world, kVersionsName);
     co_await answer_json(call.writer, std::move(versions));
   } else if (call.path.size() == 1 && method == "GET") {
     co_await answer_json(call.writer,

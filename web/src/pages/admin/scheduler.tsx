@@ -7,7 +7,7 @@ import { closeDialog, said, showDialog, toast } from '../../parts/dialog';
 import { Ago, Choice, Drop, Empty, Skeleton } from '../../parts/small';
 import type { ConfigCheck, ConfigFile, ConfigVersion, Diagnostic } from '../../shapes/calls';
 import { A, goQuery, lazy, param, query } from '../../state/route';
-import { session } from '../../state/session';
+import { has, session } from '../../state/session';
 import { jobHref, withQuery } from '../../state/url';
 import { t } from '../../text';
 
@@ -18,7 +18,7 @@ export default function Scheduler(): JSX.Element {
   useEffect(() => { document.title = `${t('Scheduler')} · Muster`; }, []);
   return (
     <>
-      <div class="head"><h1 tabIndex={-1}>{t('Scheduler')}</h1><Choice name={t('File')} of={[['hived', t('Virtual clusters (HiveD)')], ['policy', t('Policy')]] as const} value={which} set={(v) => goQuery(withQuery(query.value, { file: v === 'hived' ? null : v }))} /></div>
+      <div class="head"><h1 tabIndex={-1}>{t('Scheduler')}</h1>{has('policy') ? <Choice name={t('File')} of={[['hived', t('Virtual clusters (HiveD)')], ['policy', t('Policy')]] as const} value={which} set={(v) => goQuery(withQuery(query.value, { file: v === 'hived' ? null : v }))} /> : null}</div>
       <File key={which} which={which} />
     </>
   );
@@ -56,20 +56,21 @@ function File({ which }: { which: Which }): JSX.Element {
   const changed = text !== file.text;
   return (
     <div class="body submit" style={{ gridTemplateColumns: 'minmax(0, 1fr) minmax(280px, 440px)' }}>
-      <section class="card"><header><h2>{which === 'hived' ? t('Physical cluster and virtual clusters') : t('Policy of the scheduler')}</h2><span class="note">{changed ? t('changed, not applied') : file.present ? t('as it is now') : t('none yet')}</span>
+      <section class="card"><header><h2>{which === 'hived' ? t('Physical cluster and virtual clusters') : t('Policy of the scheduler')}</h2><span class="note">{changed ? t('changed, not applied') : file.present ? t('as it is now') : which === 'policy' ? t('the defaults are in force') : t('none yet')}</span>
         <span class="end acts">{versions.length ? <Drop label={t('Versions')} end>{(close) => versions.map((v) => <button key={v.version} class="item" onClick={() => { setText(v.text); close(); }}>{v.version} <span class="end">{v.user}, <Ago at={v.at} suffix /></span></button>)}</Drop> : null}<button class="button" onClick={() => void ask()}>{t('Check')}</button><button class="button first" disabled={!changed} onClick={() => void apply()}>{t('Apply')}</button></span></header>
         <div class="editor-frame"><Editor text={text} changed={setText} diagnostics={marks} label={which === 'hived' ? t('Virtual clusters (HiveD)') : t('Policy')} /></div></section>
       <div class="stack">
         {wrong ? <section class="decision toned-FAILED" role="alert"><h2>{t('Refused')}</h2><p>{wrong}</p></section> : null}
-        {check ? <Preview check={check} /> : <section class="card"><Empty title={t('Check shows what a change does')} text={t('Which gangs keep their place, which lose a guarantee, and whose they are. Nothing is evicted by a change itself.')} /></section>}
+        {check ? <Preview check={check} which={which} text={text} /> : <section class="card"><Empty title={t('Check shows what a change does')} text={which === 'hived' ? t('Which gangs keep their place, which lose a guarantee, and whose they are. Nothing is evicted by a change itself.') : t('Which keys change and which have no effect. The scheduler follows within a second; what runs goes on running.')} /></section>}
       </div>
     </div>
   );
 }
 
 const effectWord = (e: string): string => ({ kept: t('keeps its place'), promoted: t('guaranteed again'), downgraded: t('becomes opportunistic'), 'cells-lost': t('on cells that are gone') })[e] ?? e;
-function Preview({ check }: { check: ConfigCheck }): JSX.Element {
-  if (!check.ok) return <section class="decision toned-FAILED" role="alert"><h2>{t('Line {n}', { n: check.line })}</h2><p>{check.message}</p></section>;
+function Preview({ check, which, text }: { check: ConfigCheck; which: Which; text: string }): JSX.Element {
+  if (!check.ok) return <section class="decision toned-FAILED" role="alert"><h2>{check.line ? t('Line {n}', { n: check.line }) : t('Refused')}</h2><p>{check.message}</p></section>;
+  if (which === 'policy') return <PolicyPreview check={check} text={text} />;
   const hurt = check.changes.filter((c) => c.effect !== 'kept');
   return (
     <section class="card"><header><h2>{t('What it does')}</h2></header><div class="in">
@@ -77,6 +78,18 @@ function Preview({ check }: { check: ConfigCheck }): JSX.Element {
       {check.warnings.map((w) => <p key={w} class="WAITING">{w}</p>)}
       {check.changes.length ? <div class="table"><table class="tight names" style={{ marginTop: '8px' }}><tbody>{check.changes.map((c) => <tr key={c.group} title={c.text}><td class="strong">{c.job ? <A href={jobHref(c.job)}>{c.group}</A> : c.group}</td><td class="faint">{c.user} {c.vc}</td><td class={c.effect === 'downgraded' || c.effect === 'cells-lost' ? 'WAITING' : 'soft'}>{effectWord(c.effect)}</td></tr>)}</tbody></table></div> : null}
       {check.facts.length ? <><h3 class="sub-title">{t('Also')}</h3><ul>{check.facts.map((f) => <li key={f} class="soft">{f}</li>)}</ul></> : null}
+    </div></section>
+  );
+}
+/** Which keys differ; what that does to whom is a question for a copy of the cluster. */
+function PolicyPreview({ check, text }: { check: ConfigCheck & { ok: true }; text: string }): JSX.Element {
+  const tried = `/whatif?s=${encodeURIComponent(JSON.stringify([{ policy: { text } }]))}`;
+  return (
+    <section class="card"><header><h2>{t('What it does')}</h2></header><div class="in">
+      <p class="say">{check.facts.length ? t('These keys change:') : t('Nothing changes.')}</p>
+      {check.warnings.map((w) => <p key={w} class="WAITING">{w}</p>)}
+      {check.facts.length ? <ul>{check.facts.map((f) => <li key={f} class="mono">{f}</li>)}</ul> : null}
+      {check.facts.length && text.trim() && has('whatif') ? <p><A href={tried}>{t('Try it on a copy of the cluster')}</A></p> : null}
     </div></section>
   );
 }
