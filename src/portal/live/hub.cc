@@ -83,9 +83,10 @@ Task<void> Hub::take(TabPtr tab, std::string text) {
   Subscription& subscription = found->second;
   subscription.window = said->window;
   subscription.version = subscription.source->version();
+  ShownPage shown;
   say(*tab,
-      snapshot_text(
-          *subscription.source, said->window, now(), &subscription.shown, sub_member(said->sub)));
+      snapshot_text(*subscription.source, said->window, now(), &shown, sub_member(said->sub)));
+  subscription.shown = std::make_shared<const ShownPage>(std::move(shown));
 }
 
 Task<void> Hub::subscribe(TabPtr tab, Said said) {
@@ -105,19 +106,21 @@ Task<void> Hub::subscribe(TabPtr tab, Said said) {
   if (tab->closing) co_return;
   Subscription subscription;
   subscription.source = std::move(*source);
+  subscription.shared = subscription.source->shared_as();
   subscription.window = said.window;
   subscription.version = subscription.source->version();
   if (!subscription.source->windowed()) {
-    subscription.value = subscription.source->value();
+    subscription.value = std::make_shared<const std::string>(subscription.source->value());
     say(*tab,
         fmt::format("{{{}{},\"value\":{}}}",
                     sub_member(said.sub),
                     answer_head(subscription.version, now()),
-                    subscription.value));
+                    *subscription.value));
   } else {
+    ShownPage shown;
     say(*tab,
-        snapshot_text(
-            *subscription.source, said.window, now(), &subscription.shown, sub_member(said.sub)));
+        snapshot_text(*subscription.source, said.window, now(), &shown, sub_member(said.sub)));
+    subscription.shown = std::make_shared<const ShownPage>(std::move(shown));
   }
   tab->subscriptions[said.sub] = std::move(subscription);
 }
@@ -199,16 +202,17 @@ void Hub::poke() {
 
 void Hub::tell_all() {
   told_ = env_.monotonic();
-  for (const TabPtr& tab : tabs_) tell(*tab);
+  Round round;
+  for (const TabPtr& tab : tabs_) tell(*tab, round);
   // Some sources show what is new only now and then: the last of it is not left out.
   again_ = env_.after(std::chrono::seconds(1), [this] { tell_all(); });
   if (tabs_.empty()) again_.reset();
 }
 
-void Hub::tell(Tab& tab) {
+void Hub::tell(Tab& tab, Round& round) {
   if (tab.closing) return;
   for (auto at = tab.subscriptions.begin(); at != tab.subscriptions.end();) {
-    if (tell_one(tab, at->first, at->second)) {
+    if (tell_one(tab, at->first, at->second, round)) {
       ++at;
     } else {
       say(tab, fmt::format(R"({{"sub":{},"gone":true}})", at->first));
@@ -217,17 +221,42 @@ void Hub::tell(Tab& tab) {
   }
 }
 
-bool Hub::tell_one(Tab& tab, std::int64_t number, Subscription& subscription) {
+Hub::Round::Page Hub::page_of(const Subscription& subscription, Round& round) {
+  const auto make = [&] {
+    return Round::Page{
+        std::make_shared<const ShownPage>(subscription.source->page(subscription.window)),
+        subscription.source};
+  };
+  if (subscription.shared.empty()) return make();
+  Round::Page& page =
+      round.pages[{subscription.shared, subscription.window.first, subscription.window.end}];
+  if (!page.shown) page = make();
+  return page;
+}
+
+Hub::TextPtr Hub::value_of(const Subscription& subscription, Round& round) {
+  if (subscription.shared.empty())
+    return std::make_shared<const std::string>(subscription.source->value());
+  TextPtr& value = round.values[subscription.shared];
+  if (!value) value = std::make_shared<const std::string>(subscription.source->value());
+  return value;
+}
+
+bool Hub::tell_one(Tab& tab, std::int64_t number, Subscription& subscription, Round& round) {
   Source& source = *subscription.source;
   const std::uint64_t version = source.version();
   if (version == subscription.version) return true;
   if (source.gone() || tab.unsent_bytes > kUnsentMax) return false;
   subscription.version = version;
   if (source.windowed()) {
-    ShownPage page = source.page(subscription.window);
-    std::string text = difference_text(source, subscription.shown, page, now(), sub_member(number));
-    subscription.shown = std::move(page);
-    if (!text.empty()) say(tab, std::move(text));
+    const Round::Page page = page_of(subscription, round);
+    TextPtr& text = round.differences[{subscription.shown.get(), page.shown.get()}];
+    if (!text)
+      text = std::make_shared<const std::string>(
+          difference_text(*page.source, *subscription.shown, *page.shown, now()));
+    // Kept by the round as well, so that no other page gets the address of this one.
+    round.former.push_back(std::exchange(subscription.shown, page.shown));
+    if (!text->empty()) say(tab, "{" + sub_member(number) + *text);
     return true;
   }
   if (auto patch = source.patch(); patch) {
@@ -237,10 +266,11 @@ bool Hub::tell_one(Tab& tab, std::int64_t number, Subscription& subscription) {
               "{{{}{},\"patch\":{}}}", sub_member(number), answer_head(version, now()), *patch));
     return true;
   }
-  std::string value = source.value();
-  if (value == subscription.value) return true;
+  TextPtr value = value_of(subscription, round);
+  if (*value == *subscription.value) return true;
   say(tab,
-      fmt::format("{{{}{},\"value\":{}}}", sub_member(number), answer_head(version, now()), value));
+      fmt::format(
+          "{{{}{},\"value\":{}}}", sub_member(number), answer_head(version, now()), *value));
   subscription.value = std::move(value);
   return true;
 }

@@ -8,6 +8,9 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "base/env.h"
 #include "base/gate.h"
@@ -48,10 +51,11 @@ class Hub {
  private:
   struct Subscription {
     SourcePtr source;
+    std::string shared;  // Source::shared_as
     Window window;
-    ShownPage shown;
+    ShownPtr shown;
     std::uint64_t version = 0;
-    std::string value;  // told last
+    std::shared_ptr<const std::string> value;  // told last
   };
   struct Tab {
     std::shared_ptr<net::WebSocket> socket;
@@ -65,6 +69,19 @@ class Hub {
     std::string why;
   };
   using TabPtr = std::shared_ptr<Tab>;
+  using TextPtr = std::shared_ptr<const std::string>;
+
+  /// What one round of telling has made, for the tabs after the first that shows it.
+  struct Round {
+    struct Page {
+      ShownPtr shown;
+      SourcePtr source;  // that made it, and can write its rows
+    };
+    std::map<std::tuple<std::string, std::size_t, std::size_t>, Page> pages;
+    std::map<std::pair<const ShownPage*, const ShownPage*>, TextPtr> differences;
+    std::map<std::string, TextPtr> values;
+    std::vector<ShownPtr> former;
+  };
 
   Task<void> read(TabPtr tab);
   Task<void> write(TabPtr tab);
@@ -75,9 +92,11 @@ class Hub {
   void refuse(Tab& tab, std::int64_t sub, const Error& error);
   void close(Tab& tab, std::uint16_t code, std::string why);
   void tell_all();
-  void tell(Tab& tab);
+  void tell(Tab& tab, Round& round);
   /// False: it is to be dropped.
-  bool tell_one(Tab& tab, std::int64_t number, Subscription& subscription);
+  bool tell_one(Tab& tab, std::int64_t number, Subscription& subscription, Round& round);
+  Round::Page page_of(const Subscription& subscription, Round& round);
+  TextPtr value_of(const Subscription& subscription, Round& round);
   [[nodiscard]] Millis now() { return env_.now().us / 1000; }
 
   static constexpr std::size_t kSubscriptionsMax = 16;

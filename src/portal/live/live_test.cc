@@ -29,7 +29,15 @@ class Names final : public Source {
 std::vector<std::string> apply(const std::vector<std::string>& before, const json::Value& news) {
   if (json::at(news, "order").is_null()) return before;
   std::vector<std::string> after;
-  for (const json::Value& id : json::array_at(news, "order")) after.push_back(json::text(id));
+  for (const json::Value& one : json::array_at(news, "order")) {
+    if (one.is_string()) {
+      after.push_back(json::text(one));
+      continue;
+    }
+    const json::Array& run = json::as_array(one);
+    after.insert(
+        after.end(), before.begin() + json::as_int(run[0]), before.begin() + json::as_int(run[1]));
+  }
   return after;
 }
 
@@ -39,8 +47,8 @@ json::Value difference(Names& source,
   source.rows = std::move(before);
   const ShownPage old_page = source.page({});
   source.rows = std::move(after);
-  const std::string text = difference_text(source, old_page, source.page({}), 5, "\"sub\":7,");
-  return text.empty() ? json::Value(nullptr) : *json::parse(text);
+  const std::string text = difference_text(source, old_page, source.page({}), 5);
+  return text.empty() ? json::Value(nullptr) : *json::parse("{\"sub\":7," + text);
 }
 
 TEST(Difference, NothingIsSaidWhenNothingChanged) {
@@ -64,6 +72,14 @@ TEST(Difference, RowsThatComeGoAndMove) {
   EXPECT_EQ(json::dump(json::at(news, "del")), R"(["b"])");
   EXPECT_EQ(apply({"a", "b", "c"}, news), (std::vector<std::string>{"c", "d", "a"}));
   EXPECT_EQ(json::int_at(news, "sub"), 7);
+}
+
+TEST(Difference, RowsThatStayBesideEachOtherAreOneRun) {
+  Names source;
+  const json::Value news = difference(
+      source, {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}}, {{"x", 1}, {"a", 1}, {"b", 1}, {"d", 1}});
+  EXPECT_EQ(json::dump(json::at(news, "order")), R"(["x",[0,2],[3,4]])");
+  EXPECT_EQ(apply({"a", "b", "c", "d"}, news), (std::vector<std::string>{"x", "a", "b", "d"}));
 }
 
 TEST(Said, MessagesOfATab) {

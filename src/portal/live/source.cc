@@ -9,11 +9,32 @@
 namespace muster::portal {
 namespace {
 
-void add_ids(std::string& out, std::string_view key, const std::vector<std::string_view>& ids) {
-  out.append(",\"").append(key).append("\":[");
+void add_left(std::string& out, const std::vector<std::string_view>& ids) {
+  if (ids.empty()) return;
+  out += R"(,"del":[)";
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (i != 0) out += ',';
     json::append_string(out, ids[i]);
+  }
+  out += ']';
+}
+
+constexpr std::size_t kNew = ~std::size_t{0};
+
+/// `from`: where each row of the page was before, or kNew. A list in which one row comes at the top
+/// is told in a few bytes, not with every id of it.
+void add_order(std::string& out, const ShownPage& page, const std::vector<std::size_t>& from) {
+  out += R"(,"order":[)";
+  for (std::size_t i = 0; i < from.size();) {
+    if (i != 0) out += ',';
+    if (from[i] == kNew) {
+      json::append_string(out, page.rows[i++].id);
+      continue;
+    }
+    std::size_t end = i + 1;
+    while (end < from.size() && from[end] == from[end - 1] + 1) ++end;
+    out += fmt::format("[{},{}]", from[i], from[end - 1] + 1);
+    i = end;
   }
   out += ']';
 }
@@ -69,36 +90,36 @@ std::string snapshot_text(
 std::string difference_text(Source& source,
                             const ShownPage& old_page,
                             const ShownPage& page,
-                            Millis now,
-                            std::string_view before) {
+                            Millis now) {
   std::vector<const ShownRow*> changed;
-  std::vector<std::string_view> left, order;
-  if (same_order(old_page, page)) {
+  std::vector<std::string_view> left;
+  std::vector<std::size_t> from;
+  const bool moved = !same_order(old_page, page);
+  if (!moved) {
     for (std::size_t i = 0; i < page.rows.size(); ++i) {
       if (page.rows[i].version != old_page.rows[i].version) changed.push_back(&page.rows[i]);
     }
     if (changed.empty() && old_page.total == page.total && old_page.extra == page.extra) return "";
   } else {
-    std::unordered_map<std::string_view, std::uint64_t> known;
-    for (const ShownRow& row : old_page.rows) known.emplace(row.id, row.version);
+    std::unordered_map<std::string_view, std::size_t> known;
+    for (std::size_t i = 0; i < old_page.rows.size(); ++i) known.emplace(old_page.rows[i].id, i);
     for (const ShownRow& row : page.rows) {
-      order.push_back(row.id);
       const auto found = known.find(row.id);
-      if (found == known.end() || found->second != row.version) changed.push_back(&row);
+      from.push_back(found == known.end() ? kNew : found->second);
+      if (found == known.end() || old_page.rows[found->second].version != row.version)
+        changed.push_back(&row);
       if (found != known.end()) known.erase(found);
     }
     for (const ShownRow& row : old_page.rows) {
       if (known.contains(row.id)) left.push_back(row.id);
     }
   }
-  std::string out = "{";
-  out += before;
-  out += answer_head(source.version(), now);
+  std::string out = answer_head(source.version(), now);
   out += fmt::format(R"(,"total":{})", page.total);
   if (page.extra != old_page.extra) out.append(",").append(page.extra);
   add_set(out, source, changed);
-  if (!left.empty()) add_ids(out, "del", left);
-  if (!same_order(old_page, page)) add_ids(out, "order", order);
+  add_left(out, left);
+  if (moved) add_order(out, page, from);
   return out + "}";
 }
 

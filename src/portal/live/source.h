@@ -30,6 +30,9 @@ class Source {
   virtual ~Source() = default;
   /// Grows when what it shows may have changed.
   virtual std::uint64_t version() = 0;
+  /// Sources that answer alike say the same here, so that what many tabs show is made once for all
+  /// of them. Empty: nobody else is known to be shown this.
+  [[nodiscard]] virtual std::string shared_as() const { return ""; }
   /// What it is about is there no more.
   virtual bool gone() { return false; }
 
@@ -49,17 +52,19 @@ class Source {
   virtual std::optional<std::string> patch() { return std::nullopt; }
 };
 using SourcePtr = std::shared_ptr<Source>;
+using ShownPtr = std::shared_ptr<const ShownPage>;
 
 /// `"rv":"7","at":1731,` …: what both kinds of answers begin with.
 std::string answer_head(std::uint64_t version, Millis now);
 /// The whole answer of a GET, or of a first message with `"sub":N,` before it.
 std::string snapshot_text(
     Source& source, Window window, Millis now, ShownPage* shown, std::string_view before);
-/// What changed between two pages; empty: nothing.
+/// What changed between two pages, without the brace and the `"sub":N,` that it begins with; empty:
+/// nothing. `order` has ids of rows that are new, and [first, end) of the former order for those
+/// that stay beside each other.
 std::string difference_text(Source& source,
                             const ShownPage& old_page,
                             const ShownPage& page,
-                            Millis now,
-                            std::string_view before);
+                            Millis now);
 
 }  // namespace muster::portal

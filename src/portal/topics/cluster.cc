@@ -22,7 +22,8 @@ json::Value tally(const std::array<std::int32_t, kStates>& counts) {
 
 class CountsSource final : public Source {
  public:
-  CountsSource(World& world, const User& user, const VisiblePtr& visible) : world_(world) {
+  CountsSource(World& world, const User& user, const VisiblePtr& visible)
+      : world_(world), shared_as_("counts|" + user.name + "|" + JobQuery{}.key(*visible)) {
     all_ = world.jobs.table().view({}, *visible);
     JobQuery own;
     own.users = {user.name};
@@ -31,6 +32,7 @@ class CountsSource final : public Source {
   std::uint64_t version() override {
     return world_.tally.version() + all_->version() + mine_->version();
   }
+  [[nodiscard]] std::string shared_as() const override { return shared_as_; }
   [[nodiscard]] bool windowed() const override { return false; }
 
   std::string value() override {
@@ -63,6 +65,7 @@ class CountsSource final : public Source {
   }
 
   World& world_;
+  std::string shared_as_;
   ViewPtr all_, mine_;
 };
 

@@ -15,13 +15,21 @@ namespace {
 class JobsSource final : public Source {
  public:
   JobsSource(World& world, JobQuery query, VisiblePtr visible)
-      : world_(world), query_(std::move(query)), view_(world.jobs.table().view(query_, *visible)) {}
+      : world_(world),
+        query_(std::move(query)),
+        shared_as_(fmt::format("jobs|{}|{}|{}|{}",
+                               query_.states,
+                               query_.descending,
+                               static_cast<int>(query_.group),
+                               query_.key(*visible))),
+        view_(world.jobs.table().view(query_, *visible)) {}
 
   std::uint64_t version() override {
     const bool waits = view_->counts()[static_cast<std::size_t>(State::kWaiting)] > 0;
     if (waits) world_.forecasts.want();
     return view_->version() + (waits ? world_.forecasts.version() : 0);
   }
+  [[nodiscard]] std::string shared_as() const override { return shared_as_; }
   [[nodiscard]] bool windowed() const override { return true; }
 
   ShownPage page(Window window) override {
@@ -72,6 +80,7 @@ class JobsSource final : public Source {
 
   World& world_;
   JobQuery query_;
+  std::string shared_as_;
   ViewPtr view_;
 };
 
@@ -92,6 +101,15 @@ class TasksSource final : public Source {
     return entry == nullptr ? 0 : entry->version;
   }
   bool gone() override { return world_.jobs.find(id_) == nullptr; }
+  [[nodiscard]] std::string shared_as() const override {
+    return fmt::format("tasks|{}|{}|{}|{}|{}|{}",
+                       id_,
+                       join(query_.states, ","),
+                       join(query_.nodes, ","),
+                       query_.sort,
+                       query_.descending,
+                       query_.text);
+  }
   [[nodiscard]] bool windowed() const override { return true; }
 
   ShownPage page(Window window) override {

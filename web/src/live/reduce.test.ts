@@ -33,6 +33,9 @@ test('a row that is gone stays on screen until changes are let in', () => {
   expect(changes(list)).toBe(1);
   expect(letIn(list).rows.has('b')).toBe(false);
 });
+test('runs of the order before keep their places beside each other', () => {
+  expect(difference(start(), { rv: '2', at: 2, total: 3, set: { d: row('d') }, del: ['b'], order: ['d', [0, 1], [2, 3]] }, false).shown).toEqual(['d', 'a', 'c']);
+});
 test('a row that moves is one change', () => {
   expect(changes(difference(start(), { rv: '2', at: 2, total: 3, order: ['c', 'a', 'b'] }, true))).toBeGreaterThan(0);
 });

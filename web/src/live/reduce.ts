@@ -39,7 +39,7 @@ export function difference<R extends Row>(list: List<R>, m: Difference<R>, hold:
   const rows = new Map(list.rows);
   for (const row of Object.values(m.set ?? {})) rows.set(row.id, row);
   let latest = list.latest;
-  if (m.order) latest = m.order;
+  if (m.order) latest = m.order.flatMap((x) => (typeof x === 'string' ? x : list.latest.slice(x[0], x[1])));
   else if (m.del?.length) latest = latest.filter((id) => !m.del!.includes(id));
   const next = { ...list, rv: m.rv, at: m.at, total: m.total, counts: m.counts ?? list.counts, groups: m.groups ?? list.groups, rows, latest };
   return hold ? prune(next) : letIn(next);

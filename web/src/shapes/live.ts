@@ -84,8 +84,8 @@ export interface Difference<Row> {
   set?: Record<string, Row>;
   /** Ids that left the window. */
   del?: string[];
-  /** All ids of the window in order, only if it changed. */
-  order?: string[];
+  /** The window's order, only if it changed: ids of rows that are new, and [first, end) of the order before. */
+  order?: (string | [number, number])[];
 }
 
 export interface Hello { build: string; user: string; at: Millis }
