@@ -140,7 +140,8 @@ const parts = {
     check('52 keeping it leaves the node as it is', /"unschedulable"/.test(await kubectl('get', 'node', 'node-2', '-o', 'json')) === false);
     await admin.goto(`${address}/whatif`);
     await admin.getByRole('heading', { name: 'What-if' }).waitFor();
-    await new Promise((r) => setTimeout(r, 1500)); // what was foretold for the pages before is written down
+    // What was foretold for the pages before is written down.
+    await eventually(async () => JSON.parse(await kubectl('get', 'jobrecords', '-A', '-o', 'json')).items.some((r) => /"next"|pod\/next/.test(JSON.stringify(r)) && /"said":\[\{/.test(JSON.stringify(r))));
     const before = await ask('@all');
     await admin.getByLabel('How many').fill('1');
     await admin.getByLabel('GPUs each').fill('4');

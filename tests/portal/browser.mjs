@@ -1,5 +1,6 @@
 // Checks of the portal in Chromium on a small cluster: signing in, every page, people, jobs, lists, forms, narrow screens, a crash.
-import { address, api, ask, axe, check, editorText, eventually, password, person, play, seen, signIn, submit, tabOf, writeEditor } from './page.mjs';
+import { address, api, ask, axe, check, editorText, eventually, password, person, play, seen, settled, signIn, submit, tabOf, writeEditor } from './page.mjs';
+import { readFileSync } from 'node:fs';
 
 const job = (name, gpus, command, extra = '') => `apiVersion: batch/v1
 kind: Job
@@ -194,34 +195,149 @@ const parts = {
       check(`40 ${what}: the words are those of submitting`, same, `${said?.message} | ${refused.status} ${words}`);
       if (refused.status < 300) await api(admin, 'POST', '/jobs:act', { action: 'stop', ids: [refused.body.id] });
     }
-    await admin.waitForTimeout(500);
-    check('40 the line is marked in the editor', await admin.evaluate(() => !!document.querySelector('.editor').shadowRoot.querySelector('.cm-lint-marker-error')));
+    check('40 the line is marked in the editor', !!(await eventually(() => admin.evaluate(() => !!document.querySelector('.editor').shadowRoot.querySelector('.cm-lint-marker-error')), 5000)));
   },
   async map() {
     await admin.goto(`${address}/topology`);
     check('45 the map is there as a table', !!(await eventually(async () => { await admin.getByRole('button', { name: 'As table' }).click(); return (await admin.locator('tbody tr').count()) >= 3; })));
   },
   async narrow() {
-    const phone = await tabOf(admin, { viewport: { width: 320, height: 700 } });
-    for (const at of PAGES) {
-      await phone.goto(address + at);
-      await phone.waitForTimeout(300);
-      const over = await phone.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      check(`56 ${at} does not scroll sideways at 320 px`, over <= 0, `${over} px`);
+    // A zoom of 200 % leaves half of the width and height, drawn with twice the pixels.
+    for (const [how, options] of [['at 320 px', { viewport: { width: 320, height: 700 } }], ['at 200 %', { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 }]]) {
+      const other = await tabOf(admin, options);
+      for (const at of PAGES) {
+        await other.goto(address + at);
+        const shown = await settled(other);
+        const over = await other.evaluate(() => ({ by: document.documentElement.scrollWidth - innerWidth, widest: [...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.table, .map, .gantt-box, .scroll')).slice(0, 3).map((e) => `${e.tagName}.${e.className}`) }));
+        check(`56 ${at} does not scroll sideways ${how}`, shown && over.by <= 0, `${over.by} px ${over.widest}`);
+      }
+      // What is below the fold can be reached, also in a dialog that is higher than the screen.
+      await other.goto(`${address}/admin/users`);
+      await other.getByRole('button', { name: 'Add User' }).click();
+      const save = other.getByRole('dialog').getByRole('button', { name: 'Save' });
+      await save.scrollIntoViewIfNeeded();
+      const box = await save.boundingBox();
+      check(`56 a dialog can be used to its end ${how}`, !!box && box.y >= 0 && box.y + box.height <= options.viewport.height && box.x >= 0 && box.x + box.width <= options.viewport.width, JSON.stringify(box));
+      await other.context().close();
     }
-    await phone.context().close();
+  },
+  /** Whoever asks for less motion gets none. */
+  async motion() {
+    const moves = () => [...document.querySelectorAll('*')].flatMap((e) => { const s = getComputedStyle(e); return [s.transitionDuration, s.animationDuration].some((d) => d.split(',').some((x) => parseFloat(x) > 0)) || s.scrollBehavior === 'smooth' ? [`${e.tagName}.${e.className}`] : []; });
+    const usual = await tabOf(admin);
+    await usual.goto(`${address}/jobs`);
+    await settled(usual);
+    check('56 usually something fades', (await usual.evaluate(moves)).length > 0);
+    await usual.context().close();
+    const still = await tabOf(admin, { reducedMotion: 'reduce' });
+    for (const at of PAGES) {
+      await still.goto(address + at);
+      await settled(still);
+      const found = await still.evaluate(moves);
+      check(`56 nothing moves on ${at} for whoever wants that`, found.length === 0, found.slice(0, 5).join());
+    }
+    await still.keyboard.press('?');
+    await still.getByRole('dialog').waitFor();
+    check('56 nor in a dialog', (await still.evaluate(moves)).length === 0 && (await still.evaluate(() => document.getAnimations().length)) === 0, async () => (await still.evaluate(moves)).join());
+    await still.context().close();
   },
   async axe() {
     for (const theme of ['light', 'dark']) {
       await admin.evaluate((v) => localStorage.setItem('theme', v), theme);
       for (const at of PAGES) {
         await admin.goto(address + at);
-        await admin.waitForTimeout(500);
+        await settled(admin);
         const found = await axe(admin);
         check(`55 axe finds nothing serious on ${at}, ${theme}`, found.length === 0, found.join(' | '));
       }
     }
     await admin.evaluate(() => localStorage.setItem('theme', 'light'));
+  },
+  /** Every dialog that can be opened here, in both themes. Those of the cells are in lab.mjs, those of forecasts in answers.mjs. */
+  async dialogs() {
+    await api(admin, 'POST', '/pai/users', { username: 'to-remove', password: 'some-password', email: '', admin: false, virtualCluster: [] });
+    await api(admin, 'POST', '/pai/groups', { groupname: 'to-remove', description: 'x', externalName: '', extension: {} });
+    const held = await submit(admin, job('in-dialogs', 1, 'sleep 600'));
+    await eventually(async () => (await api(admin, 'GET', `/jobs/${encodeURIComponent(held)}`)).body.row.state === 'RUNNING', 20_000);
+    const waits = await submit(admin, job('waits-in-dialogs', 5, 'sleep 1')); // no node has so many
+    const press = (name, scope = admin) => scope.getByRole('button', { name: new RegExp(`^${name}`) }).first().click();
+    const row = (text) => admin.locator('tbody tr', { hasText: text }).first();
+    const cases = {
+      'adding a user': ['/admin/users', () => press('Add User')],
+      'users from a CSV': ['/admin/users', async () => { await press('Create Bulk Users'); await admin.getByLabel('CSV').fill('carol2,secret-1,,false,\ndan,x,,,'); }],
+      'editing a user': ['/admin/users', () => press('Edit', row('to-remove'))],
+      'removing a user': ['/admin/users', () => press('Remove', row('to-remove'))],
+      'a password for several users': ['/admin/users', async () => { await row('to-remove').getByRole('checkbox').check(); await press('Set password'); }],
+      'virtual clusters for several users': ['/admin/users', async () => { await row('to-remove').getByRole('checkbox').check(); await press('Set virtual clusters'); }],
+      'adding a group': ['/admin/groups', () => press('Add group')],
+      'editing a group': ['/admin/groups', () => press('Edit', row('to-remove'))],
+      'removing a group': ['/admin/groups', () => press('Remove', row('to-remove'))],
+      'making a queue': ['/queues', () => press('Create queue')],
+      'draining a node': ['/nodes/node-0', () => press('Drain')],
+      'stopping a job': [`/jobs/${held}`, () => press('Stop job')],
+      'tagging jobs': ['/jobs?q=in-dialogs', async () => { await admin.locator('tbody input[type=checkbox]').first().check(); await admin.getByRole('toolbar').getByRole('button', { name: 'Tag', exact: true }).click(); }],
+      'stopping several jobs': ['/jobs?q=in-dialogs', async () => { for (const box of await admin.locator('tbody input[type=checkbox]').all()) await box.check(); await admin.getByRole('toolbar').getByRole('button', { name: 'Stop', exact: true }).click(); }],
+      'the nodes of a cause': [`/jobs/${waits}`, () => admin.locator('.causes button, button.cause').first().click()],
+      'a simulation': ['/sim', () => press('New simulation')],
+      'the shortcuts': ['/', () => admin.keyboard.press('?')],
+      'the palette': ['/', () => admin.keyboard.press('Control+k')],
+    };
+    for (const theme of ['light', 'dark']) {
+      await admin.evaluate((v) => localStorage.setItem('theme', v), theme);
+      for (const [what, [at, open]] of Object.entries(cases)) {
+        await admin.goto(address + at);
+        await settled(admin);
+        try { await open(); await admin.getByRole('dialog').waitFor(); } catch (e) { check(`55 ${what}: the dialog opens`, false, `${e.message} ${await admin.locator('main').innerText()}`); continue; }
+        await settled(admin);
+        const found = await axe(admin);
+        check(`55 axe finds nothing serious in the dialog for ${what}, ${theme}`, found.length === 0, found.join(' | '));
+        await admin.keyboard.press('Escape');
+        check(`55 Escape closes the dialog for ${what}, ${theme}`, !!(await eventually(async () => (await admin.getByRole('dialog').count()) === 0, 3000)));
+      }
+    }
+    await admin.evaluate(() => localStorage.setItem('theme', 'light'));
+    await api(admin, 'POST', '/jobs:act', { action: 'stop', ids: [held, waits] });
+  },
+  /** Who did what, to what, from where and with which result; what is saved can be read by a program. */
+  async audit() {
+    const name = 'audited';
+    await api(admin, 'POST', '/pai/users', { username: name, password: 'some-password', email: '', admin: false, virtualCluster: [] });
+    const someone = await person();
+    await signIn(someone, name, 'some-password');
+    await someone.getByRole('heading', { name: 'Home' }).waitFor();
+    const id = await submit(admin, job('audited-job', 1, 'sleep 600'));
+    await api(admin, 'POST', '/jobs:act', { action: 'tag', ids: [id], value: 'seen' });
+    await api(admin, 'POST', '/jobs:act', { action: 'stop', ids: [id] });
+    await api(admin, 'PUT', '/views/mine', { path: '/jobs?state=RUNNING' });
+    await api(someone, 'PUT', '/pai/users/me', { data: { username: name, newPassword: 'other-password', oldPassword: 'some-password' } });
+    await api(someone, 'PUT', '/hived', { text: 'x', resourceVersion: '' });
+    await someone.evaluate(() => fetch('/kube/api/v1/nodes/node-0', { method: 'DELETE' }));
+    await api(admin, 'DELETE', `/pai/users/${name}`);
+    await someone.context().close();
+    const rows = (await eventually(async () => { const r = (await api(admin, 'GET', '/audit?limit=500')).body.rows; return r.some((x) => x.verb === 'DELETE' && x.object.includes(name)) ? r : null; })) ?? (await api(admin, 'GET', '/audit?limit=500')).body.rows;
+    const deeds = {
+      'adding a user': ['admin', 'POST', 'pai/users', (c) => c === 201],
+      'signing in': [name, 'POST', 'session', (c) => c === 200],
+      'submitting': ['admin', 'POST', 'jobs', (c) => c < 300],
+      'acting on jobs': ['admin', 'POST', 'jobs:act', (c) => c === 200],
+      'keeping a view': ['admin', 'PUT', 'views/mine', (c) => c < 300],
+      'what is refused': [name, 'PUT', 'hived', (c) => c === 403],
+      'what is refused by the cluster': [name, 'DELETE', '/kube/api/v1/nodes/node-0', (c) => c === 403],
+      'removing a user': ['admin', 'DELETE', `pai/users/${name}`, (c) => c < 300],
+    };
+    for (const [what, [user, verb, object, good]] of Object.entries(deeds)) {
+      const found = rows.find((r) => r.user === user && r.verb === verb && r.object === object && good(r.code));
+      check(`54 ${what} is in the audit with user, object, result and address`, !!found && found.from === '127.0.0.1' && found.at > Date.now() - 600_000, () => JSON.stringify(rows.filter((r) => r.object.includes(object)).slice(0, 4)));
+    }
+    check('54 the stopped job itself is named', rows.some((r) => r.object.includes('audited-job') && r.user === 'admin'), () => JSON.stringify(rows.slice(0, 12)));
+    check('54 no password is in it', !/some-password|other-password/.test(JSON.stringify(rows)));
+    await admin.goto(`${address}/admin/audit?q=audited`);
+    await admin.locator('tbody tr').first().waitFor();
+    const saved = async (word) => { const [file] = await Promise.all([admin.waitForEvent('download'), admin.getByRole('button', { name: word, exact: true }).click()]); return readFileSync(await file.path(), 'utf8'); };
+    const lines = (await saved('JSONL')).trim().split('\n').map((l) => JSON.parse(l));
+    check('54 the JSONL parses and has every column', lines.length > 0 && lines.every((l) => ['at', 'user', 'from', 'verb', 'object', 'code', 'text'].every((k) => k in l)), () => JSON.stringify(lines[0]));
+    const csv = (await saved('CSV')).trim().split(/\r?\n/);
+    check('54 so does the CSV', csv[0].replaceAll('"', '') === 'time,user,from,verb,object,code,text' && csv.length === lines.length + 1, csv.slice(0, 2).join(' | '));
   },
   /** From signing in to a stopped job, with no pointer. */
   async keyboard() {

@@ -68,6 +68,14 @@ export async function writeEditor(page, text) {
   await page.keyboard.press('Control+a');
   await page.evaluate((text) => { const d = new DataTransfer(); d.setData('text/plain', text); document.querySelector('.editor').shadowRoot.querySelector('.cm-content').dispatchEvent(new ClipboardEvent('paste', { clipboardData: d, bubbles: true, cancelable: true })); }, text);
 }
+/** The page shows what it has to show: no ghosts of rows, and nothing that still fades or moves. */
+export const settled = (page) => eventually(() => page.evaluate(async () => {
+  const there = () => !!document.querySelector('h1')?.textContent.trim() && !document.querySelector('.ghost') && !!document.querySelector('main :is(table, canvas, svg, form, .card, .empty, .tiles, .editor-frame)');
+  if (!there()) return false;
+  await Promise.all(document.getAnimations().map((a) => a.finished.catch(() => {})));
+  for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame);
+  return there();
+}));
 /** What axe finds serious on the page. The page's policy forbids inline script, so the checker is evaluated by the browser's own protocol. */
 export async function axe(page) {
   await page.evaluate(readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8'));

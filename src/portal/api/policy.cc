@@ -132,7 +132,8 @@ Task<void> serve_policy(ApiWorld api, ApiCall call) {
   if (!call.visitor.user.admin) {
     co_await answer(
         call.writer,
-        error_answer(403, "Forbidden", "administrators alone see and change the scheduler's policy"));
+        error_answer(
+            403, "Forbidden", "administrators alone see and change the scheduler's policy"));
     co_return;
   }
   const auto present = co_await present_policy(api.world);
@@ -146,9 +147,8 @@ Task<void> serve_policy(ApiWorld api, ApiCall call) {
     if (!body || !json::at(*body, "text").is_string())
       co_await answer(call.writer, error_answer(400, "BadRequest", "wanted {text}"));
     else
-      co_await answer_json(
-          call.writer,
-          check_value(api.world.options, *present, json::text_at(*body, "text")));
+      co_await answer_json(call.writer,
+                           check_value(api.world.options, *present, json::text_at(*body, "text")));
   } else if (call.path.size() == 2 && call.path[1] == "versions" && method == "GET") {
     json::Array versions = co_await former_versions(api.world, kVersionsName);
     co_await answer_json(call.writer, std::move(versions));
