@@ -13,6 +13,7 @@ namespace {
 
 constexpr Duration kCountDelay = std::chrono::milliseconds(200);
 constexpr Duration kQueueDelay = std::chrono::milliseconds(500);
+constexpr std::string_view kVolcanosScheduler = "volcano";
 
 Result<void> end_of(const Result<json::Value>& done) {
   if (done) return {};
@@ -348,11 +349,22 @@ GroupCounts Groups::count(const Group& group) {
   return counts;
 }
 
+bool Groups::ours(const Group& group) const {
+  if (names_.empty()) return true;
+  if (group.members.empty()) return names_.contains(kVolcanosScheduler);
+  return std::ranges::any_of(group.members, [&](const std::string& pod) {
+    const auto member = members_.find(pod);
+    return member != members_.end() && names_.contains(member->second.scheduler);
+  });
+}
+
 Task<void> Groups::write_volcano(std::string key) {
   const auto found = groups_.find(key);
   if (found == groups_.end() || !found->second.object) co_return;
   const client::ObjectPtr object = found->second.object;
   const Group& group = found->second;
+  const bool mine = ours(group);
+  if (!mine && !group.members.empty()) co_return;
   const GroupCounts counts = count(group);
   json::Object status;
   if (!group.phase.empty()) status["phase"] = group.phase;
@@ -403,8 +415,12 @@ Task<void> Groups::write_volcano(std::string key) {
       !group.message.empty() &&
       json::string_at(kube::condition(*object, "Unschedulable"), "message") != group.message;
   const std::string message = group.message;
-  const auto done = co_await client_.patch(
-      resource, ns, name, "status", client::PatchType::kMerge, std::move(patch));
+  auto done = co_await client_.patch(
+      resource, ns, name, "status", client::PatchType::kMerge, json::Value(patch));
+  // The kind that Volcano brings has no subresource for the status.
+  if (!done && done.error().code == Code::kNotFound && mine)
+    done =
+        co_await client_.patch(resource, ns, name, "", client::PatchType::kMerge, std::move(patch));
   note_written("group", key, end_of(done));
   if (done && waits) events_.record(*object, "Warning", "Unschedulable", message);
 }

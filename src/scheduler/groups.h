@@ -26,12 +26,16 @@ class Groups {
  public:
   /// Looks at the engine, at once; false: not while it is being copied.
   using Look = std::function<void(const engine::Engine&)>;
-  Groups(const Context& context, std::function<bool(const Look&)> look)
+  /// `names`: the schedulerNames that are ours; empty: all.
+  Groups(const Context& context,
+         std::set<std::string, std::less<>> names,
+         std::function<bool(const Look&)> look)
       : env_(context.env),
         client_(context.client),
         informers_(context.informers),
         events_(context.events),
         lane_(context.slow),
+        names_(std::move(names)),
         look_(std::move(look)) {}
 
   void group_seen(const std::string& key,
@@ -111,6 +115,9 @@ class Groups {
   Task<void> write_t9k(std::string key);
   Task<void> write_queue(std::string name, engine::ResourceList allocated);
   [[nodiscard]] static GroupCounts count(const Group& group);
+  /// The phase of a group is ours to say: a member names us or, before it has members, we stand in
+  /// for Volcano's scheduler.
+  [[nodiscard]] bool ours(const Group& group) const;
   [[nodiscard]] std::int32_t member_priority(const Group& group) const;
   [[nodiscard]] static std::string disagreement(const Group& group);
   void tally(const Member& member, int sign);
@@ -120,6 +127,7 @@ class Groups {
   client::Informers& informers_;
   client::EventRecorder& events_;
   Lane& lane_;
+  std::set<std::string, std::less<>> names_;
   std::map<std::string, Group> groups_;
   std::map<std::string, Member> members_;  // pod key -> its gang
   std::set<std::string> dirty_;

@@ -9,7 +9,7 @@ PLAYED = {
     "docs/cli.md": PAGES_TEST,
     "docs/install.md": "tests/kubernetes/helm.py",
     "docs/kubernetes.md": "tests/kubernetes/deploy.py",
-    "docs/migrate.md": "tests/kubernetes/deploy.py",
+    "docs/migrate.md": "tests/kubernetes/migrate.py",
     "docs/operate.md": "tests/e2e/operate.py",
     "docs/seeds.md": "tests/lib/seeds.py",
     "docs/simulate.md": PAGES_TEST,
