@@ -28,6 +28,17 @@ Refusal refusal_of(Reason reason, std::string words) {
   return refusal;
 }
 
+Refusal waiting_for_victims() {
+  return refusal_of(Reason::kWaitingForVictims,
+                    "waiting for the pods it preempts to leave their cells");
+}
+
+std::int64_t devices_of(const PodSpec& spec) {
+  std::int64_t devices = 0;
+  for (const GroupMember& part : spec.members) devices += std::int64_t{part.pods} * part.leaves;
+  return devices;
+}
+
 }  // namespace
 
 Plan CellPolicy::decide(Time now) {
@@ -124,7 +135,9 @@ void CellPolicy::try_member(const std::string& key, Member& member, Time now, Pl
   }
   settle_gang(member);
   if (auto why = held_back(member, now)) {
-    member.refusal = std::move(*why);
+    const bool makes_room =
+        why->reason == Reason::kTenantOverLimit && make_room_in_queue(key, member, now, plan);
+    member.refusal = makes_room ? waiting_for_victims() : std::move(*why);
     return;
   }
   if (allocator_.find_group(member.spec.group) == nullptr) ++state_.attempts;
@@ -140,8 +153,7 @@ void CellPolicy::try_member(const std::string& key, Member& member, Time now, Pl
       return;
     case Decision::Kind::kPreempt:
       evict(key, decision, now, plan);
-      member.refusal = refusal_of(Reason::kWaitingForVictims,
-                                  "waiting for the pods it preempts to leave their cells");
+      member.refusal = waiting_for_victims();
       return;
     case Decision::Kind::kWait:
       wait_for_cells(member, decision.reason);
@@ -283,10 +295,11 @@ std::optional<Refusal> CellPolicy::held_back(const Member& member, Time now) con
   if (auto why = unready(member)) return why;
   // A gang that holds cells already (or has them reserved) has passed.
   if (allocator_.find_group(member.spec.group) != nullptr) return std::nullopt;
-  std::int64_t devices = 0;
-  for (const GroupMember& part : member.spec.members)
-    devices += std::int64_t{part.pods} * part.leaves;
-  if (auto why = tenants_.excess(state_, member.tenant, devices)) return why;
+  if (auto why = tenants_.excess(state_, member.tenant, devices_of(member.spec))) return why;
+  return kept_for_another(member, now);
+}
+
+std::optional<Refusal> CellPolicy::kept_for_another(const Member& member, Time now) const {
   const auto hold = holds_.find(member.spec.vc);
   if (hold == holds_.end() || member.spec.priority < 0 || hold->second.gang == member.spec.group)
     return std::nullopt;
@@ -303,6 +316,52 @@ std::optional<Refusal> CellPolicy::held_back(const Member& member, Time now) con
   refusal.subject = hold->second.gang;
   refusal.until = hold->second.until;
   return refusal;
+}
+
+bool CellPolicy::make_room_in_queue(const std::string& key,
+                                    const Member& member,
+                                    Time now,
+                                    Plan& plan) {
+  if (member.spec.priority < 0 || kept_for_another(member, now)) return false;
+  const auto over = tenants_.over(state_, member.tenant, devices_of(member.spec));
+  if (!over) return false;
+  std::map<std::string, std::vector<const Member*>> gangs;
+  std::int64_t held = 0;
+  for (const auto& [name, other] : members_) {
+    const bool gives_way = other.bound && other.spec.priority < 0 &&
+                           CellTenants::within(state_, other.tenant, over->queue);
+    if (!gives_way) continue;
+    gangs[other.spec.group].push_back(&other);
+    held += other.counted;
+  }
+  if (held < over->by) return false;
+  // Nobody leaves for a gang that would have no cells then.
+  const auto decision =
+      allocator_.schedule({member.ref, member.spec, Phase::kFiltering, nullptr, now});
+  if (decision.kind != Decision::Kind::kBind && decision.kind != Decision::Kind::kPreempt)
+    return false;
+  // Who is on the way out goes first, then who came last.
+  const auto leaving = [this](const std::vector<const Member*>& gang) {
+    const PodId pod = state_.find_pod(gang.front()->ref.name);
+    return !pod.valid() || state_.pod(pod).phase != PodPhase::kBound;
+  };
+  std::vector<const std::vector<const Member*>*> order;
+  for (const auto& [name, gang] : gangs) order.push_back(&gang);
+  std::stable_sort(order.begin(), order.end(), [&](const auto* a, const auto* b) {
+    if (leaving(*a) != leaving(*b)) return leaving(*a);
+    return a->front()->created > b->front()->created;
+  });
+  Decision leave;
+  std::int64_t freed = 0;
+  for (const auto* gang : order) {
+    if (freed >= over->by) break;
+    for (const Member* other : *gang) {
+      freed += other->counted;
+      leave.victims.push_back({other->bound->node, {other->ref}});
+    }
+  }
+  evict(key, leave, now, plan);
+  return true;
 }
 
 void CellPolicy::wait_for_cells(Member& member, const std::string& reason) {

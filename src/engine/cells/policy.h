@@ -124,6 +124,9 @@ class CellPolicy final : public Policy {
                                                      const Member& member) const;
   [[nodiscard]] std::optional<Refusal> unready(const Member& member) const;
   [[nodiscard]] std::optional<Refusal> held_back(const Member& member, Time now) const;
+  [[nodiscard]] std::optional<Refusal> kept_for_another(const Member& member, Time now) const;
+  /// Opportunistic gangs of a queue at its limit make room for one that is guaranteed its cells.
+  bool make_room_in_queue(const std::string& key, const Member& member, Time now, Plan& plan);
   void wait_for_cells(Member& member, const std::string& reason);
   void reserve(const Member& member, Time now);
   void wake_at(Time time) { due_ = due_ && *due_ < time ? *due_ : time; }

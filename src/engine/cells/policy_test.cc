@@ -150,6 +150,35 @@ TEST(CellPolicy, QueuesBelowAVirtualClusterKeepTheirLimitAndShare) {
   EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"ns/c1"});
 }
 
+TEST(CellPolicy, WhoOnlyUsesWhatIsLeftOverLeavesAQueueAtItsLimit) {
+  Engine e = cluster();
+  Queue vision{.name = "vision"};
+  vision.virtual_cluster = "a";
+  vision.capability = {{"nvidia.com/gpu", 4}};
+  e.apply(QueueUpsert{vision});
+  const auto spare = [](const std::string& name, int age_s) {
+    Pod made = pod(name, 1, "vision");
+    made.priority = -1;
+    made.created = kNow - std::chrono::seconds(age_s);
+    return made;
+  };
+  e.apply(PodUpsert{spare("old", 20)});
+  e.apply(PodUpsert{spare("new", 10)});
+  EXPECT_EQ(e.decide(kNow).binds.size(), 2U);
+  // More than the queue may ever hold: nobody has to leave for that.
+  e.apply(PodUpsert{pod("huge", 5, "vision")});
+  EXPECT_TRUE(e.decide(kNow).evicts.empty());
+  e.apply(PodUpsert{pod("guaranteed", 3, "vision")});
+  EXPECT_EQ(evicted(e.decide(kNow)), std::vector<std::string>{"ns/new"});
+  EXPECT_EQ(why(e, "ns/guaranteed"), "waiting for the pods it preempts to leave their cells");
+  EXPECT_TRUE(e.decide(kNow).evicts.empty());
+  e.apply(PodRemove{"ns/new"});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"ns/guaranteed"});
+  // Those without a right to it never do so themselves.
+  e.apply(PodUpsert{spare("late", 0)});
+  EXPECT_TRUE(e.decide(kNow).evicts.empty());
+}
+
 TEST(CellPolicy, WhoBelongsToNoVirtualClusterIsToldSo) {
   Engine e = cluster();
   e.apply(QueueUpsert{Queue{.name = "nobody"}});

@@ -116,6 +116,27 @@ std::optional<Refusal> CellTenants::excess(const State& state,
   return refused;
 }
 
+std::optional<CellTenants::Over> CellTenants::over(const State& state,
+                                                   TenantId tenant,
+                                                   std::int64_t devices) const {
+  std::optional<Over> found;
+  upwards(state, tenant, [&](TenantId up) {
+    const auto limit = devices_of(state, state.tenant(up).spec.capability);
+    if (limit && held(up) + devices > *limit) found = Over{up, held(up) + devices - *limit};
+    return !found;
+  });
+  return found;
+}
+
+bool CellTenants::within(const State& state, TenantId tenant, TenantId queue) {
+  bool found = false;
+  upwards(state, tenant, [&](TenantId up) {
+    found = up == queue;
+    return !found;
+  });
+  return found;
+}
+
 std::int64_t CellTenants::share(const State& state, TenantId tenant) const {
   const Queue& queue = state.tenant(tenant).spec;
   const std::int64_t part = devices_of(state, queue.deserved).value_or(queue.weight);

@@ -35,6 +35,16 @@ class CellTenants {
   [[nodiscard]] std::optional<Refusal> excess(const State& state,
                                               TenantId tenant,
                                               std::int64_t devices) const;
+  /// The first queue whose limit so many devices more would exceed, and by how many.
+  struct Over {
+    TenantId queue;
+    std::int64_t by = 0;
+  };
+  [[nodiscard]] std::optional<Over> over(const State& state,
+                                         TenantId tenant,
+                                         std::int64_t devices) const;
+  /// It is that queue, or below it.
+  [[nodiscard]] static bool within(const State& state, TenantId tenant, TenantId queue);
   /// Held devices against what is deserved (or the weight), in millionths: who is served first
   /// among equals.
   [[nodiscard]] std::int64_t share(const State& state, TenantId tenant) const;
