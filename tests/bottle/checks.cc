@@ -74,6 +74,7 @@ void Checks::acknowledged(const std::string& name, std::int64_t number) {
 Task<void> Checks::follow(SimEnv& env, ServerPart& server) {
   pods_.clear();
   used_.clear();
+  promises_.begin_again();
   const auto kept = co_await server.direct->list(r::kConfigMaps, {.ns = "default"});
   if (!kept) {
     fail("durable", "a server that has just started cannot be read: " + kept.error().message);
@@ -92,6 +93,7 @@ Task<void> Checks::follow(SimEnv& env, ServerPart& server) {
   const auto version = static_cast<std::uint64_t>(parse_int(kept->resource_version).value_or(0));
   if (version < highest_)
     fail("revisions", fmt::format("revision {} after {} had been seen", version, highest_));
+  if (promising_) env.spawn(watch_groups(env, *server.direct));
   env.spawn(watch_pods(env, *server.direct));
   env.spawn(watch_leases(env, *server.direct));
 }
@@ -106,6 +108,19 @@ Task<void> Checks::watch_leases(SimEnv& env, client::Client& direct) {
   // A server ends watches that last long; what it had to say of before is said again.
   while (true) {
     (void)co_await direct.watch(r::kLeases, options, each);
+    co_await env.sleep(std::chrono::seconds(1));
+  }
+}
+
+Task<void> Checks::watch_groups(SimEnv& env, client::Client& direct) {
+  client::WatchOptions options;
+  options.initial_events = true;
+  const auto each = [this](const client::WatchEvent& event) {
+    if (event.type != "BOOKMARK") promises_.see_group(*event.object, event.type == "DELETED");
+    return true;
+  };
+  while (true) {
+    (void)co_await direct.watch(r::kPodGroups, options, each);
     co_await env.sleep(std::chrono::seconds(1));
   }
 }
@@ -137,6 +152,7 @@ Task<void> Checks::watch_pods(SimEnv& env, client::Client& direct) {
 }
 
 void Checks::see_pod(const json::Value& pod, bool gone) {
+  if (promising_) promises_.see_pod(pod, gone, world_.now());
   const std::string uid(kube::uid_of(pod));
   if (const auto known = pods_.find(uid); known != pods_.end()) {
     if (!known->second.ended) used_[known->second.node] -= known->second.gpus;
@@ -171,6 +187,7 @@ void Checks::see_pod(const json::Value& pod, bool gone) {
 }
 
 void Checks::minute(store::Revision revision, std::size_t jobs) {
+  promises_.look_again(world_.now());
   const store::Revision written = revision - minute_ago_;
   if (written == 0) return;
   minute_ago_ = revision;
@@ -221,6 +238,8 @@ Task<void> Checks::at_rest(client::Client& client) {
 void Checks::check_ends(const Objects& objects) {
   for (const auto& [uid, object] : objects) {
     const std::string_view kind = json::string_at(object, "kind");
+    // What only uses what is left over has no end.
+    if (kube::name_of(object).starts_with("filler")) continue;
     const bool job = kind.ends_with("Job") || (kind == "Pod" && !of_ended(object, objects));
     if (job && end_of(object).empty())
       fail("every job ends",

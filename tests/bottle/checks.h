@@ -12,6 +12,7 @@
 
 #include "client/client.h"
 #include "cluster.h"
+#include "promises.h"
 
 namespace muster::bottle {
 
@@ -22,7 +23,9 @@ struct Violation {
 
 class Checks {
  public:
-  explicit Checks(SimWorld& world, int gpus) : world_(world), gpus_(gpus) {}
+  /// `promising`: what queues and cells promise is looked at, too.
+  Checks(SimWorld& world, int gpus, bool promising)
+      : world_(world), gpus_(gpus), promising_(promising) {}
 
   [[nodiscard]] const std::optional<Violation>& violation() const { return violation_; }
   void fail(std::string check, std::string what);
@@ -48,6 +51,7 @@ class Checks {
   /// Nothing goes on any more, and nothing has been broken for a long time.
   Task<void> at_rest(client::Client& client);
 
+  Promises& promises() { return promises_; }
   [[nodiscard]] std::uint64_t seen() const { return seen_; }
   /// Renewals of leases: the only writes of a cluster at rest.
   [[nodiscard]] std::uint64_t renewals() const { return renewals_; }
@@ -61,6 +65,7 @@ class Checks {
   using Objects = std::map<std::string, json::Value>;  // by uid
   Task<void> watch_pods(SimEnv& env, client::Client& direct);
   Task<void> watch_leases(SimEnv& env, client::Client& direct);
+  Task<void> watch_groups(SimEnv& env, client::Client& direct);
   void see_pod(const json::Value& pod, bool gone);
   void check_owners(const Objects& objects);
   void check_gangs(const Objects& objects);
@@ -68,7 +73,10 @@ class Checks {
 
   SimWorld& world_;
   const int gpus_;
+  const bool promising_;
   std::optional<Violation> violation_;
+  Promises promises_{
+      [this](std::string check, std::string what) { fail(std::move(check), std::move(what)); }};
   std::uint64_t seen_ = 0;
   std::uint64_t renewals_ = 0;
   std::map<std::string, Pod> pods_;                // by uid, those that are there

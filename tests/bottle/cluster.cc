@@ -92,6 +92,15 @@ void Cluster::give_up(Process& process, const std::string& why) {
   }
 }
 
+void Cluster::set_policy(const scheduler::Config& policy) {
+  options_.policy = policy;
+  for (Process* process : parts_) {
+    const auto* service = process != nullptr ? process->work.scheduler.get() : nullptr;
+    if (service != nullptr && service->scheduler() != nullptr)
+      (void)service->scheduler()->reconfigure(policy.engine, policy.backfill);
+  }
+}
+
 std::unique_ptr<client::Client> Cluster::client_for(Process& process, const std::string& user) {
   if (!options_.apart) return process.server.server->make_client(user);
   return make_link(process.env, place_, user);
@@ -129,6 +138,8 @@ Task<void> Cluster::run_work(Process& process) {
   part.informers = std::make_unique<client::Informers>(process.env, *part.watching);
   scheduler::ServiceOptions scheduling;
   scheduling.scheduling.name = "default-scheduler";
+  scheduling.scheduling.engine = options_.policy.engine;
+  scheduling.scheduling.backfill = options_.policy.backfill;
   scheduling.keep_cells = true;
   if (part.elector) scheduling.scheduling.leads = [&part] { return part.elector->leading(); };
   part.scheduling = client_for(process, "system:muster-scheduler");

@@ -56,6 +56,7 @@ struct ClusterOptions {
   bool elected = false;  // apart: two that elect a leader
   int nodes = 3;
   int gpus = 4;
+  scheduler::Config policy;
   /// In the server's process, each time it has started.
   std::function<Task<void>(SimEnv&, ServerPart&)> on_served;
   std::function<void(std::string)> tell;
@@ -77,6 +78,8 @@ class Cluster {
   void stop_for(Part part, Duration span) {
     if (runs(part)) parts_[index(part)]->env.stop_for(span);
   }
+  /// Schedulers decide by it from now on, those that are started later as well.
+  void set_policy(const scheduler::Config& policy);
   [[nodiscard]] bool runs(Part part) const { return parts_[index(part)] != nullptr; }
   [[nodiscard]] bool serves() const { return place_.server() != nullptr; }
   Place& place() { return place_; }

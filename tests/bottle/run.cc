@@ -17,7 +17,11 @@ class Run {
       : options_(options),
         disk_(options.seed),
         world_(options.seed),
-        checks_(world_, kGpus),
+        lots_(options.seed ^ 0x7e7a47),
+        tenants_(has_tenants(options)),
+        cells_(tenants_ && lots_.chance(60)),
+        policies_(tenants_ && lots_.chance(50)),
+        checks_(world_, kGpus, tenants_),
         cluster_(world_, disk_, cluster_options()),
         users_(world_, cluster_.place(), checks_, [this](std::string line) { tell(line); }) {}
 
@@ -26,6 +30,10 @@ class Run {
     cluster_.start();
     pass(std::chrono::seconds(10));
     users_.prepare();
+    if (tenants_) {
+      users_.have_tenants(cells_ ? kNodesOfCells : 0);
+      pass(std::chrono::seconds(10));
+    }
     begin_to_break();
     for (int i = 0; i < options_.steps && !checks_.violation(); ++i) {
       if (i == options_.steps / 2 && options_.broken == "bound once") checks_.forget_bindings();
@@ -47,6 +55,15 @@ class Run {
 
  private:
   static constexpr int kGpus = 4;
+  static constexpr int kNodesOfCells = 4;
+
+  /// Half of the seeds; the others draw what they have always drawn.
+  static bool has_tenants(const RunOptions& options) {
+    const std::uint64_t shape = options.seed % 8;
+    const std::string& broken = options.broken;
+    return shape == 1 || shape == 4 || shape == 5 || shape == 6 || broken == "limits kept" ||
+           broken == "devices once" || broken == "order kept";
+  }
 
   ClusterOptions cluster_options() {
     ClusterOptions made;
@@ -55,6 +72,7 @@ class Run {
     made.elected = made.apart && shape.chance(50);
     elected_ = made.elected;
     made.gpus = kGpus;
+    if (cells_) made.nodes = kNodesOfCells;
     made.on_served = [this](SimEnv& env, ServerPart& server) {
       tell("API server: serves");
       return checks_.follow(env, server);
@@ -95,6 +113,7 @@ class Run {
     pass(std::chrono::milliseconds(random.below(4000)), 1 + random.below(5000));
     users_.act();
     meddle(random);
+    if (tenants_) meddle_with_tenants();
     if (random.chance(30)) start_what_is_down();
   }
 
@@ -154,6 +173,31 @@ class Run {
     }
   }
 
+  void meddle_with_tenants() {
+    const std::uint64_t what = lots_.below(1000);
+    if (cells_ && what < 40) {
+      users_.change_cells(lots_);
+    } else if (policies_ && what < 90) {
+      ++outcome_.faults["policies changed"];
+      scheduler::Config policy;
+      policy.engine.placement = static_cast<engine::PlacementRule>(lots_.below(3));
+      policy.engine.preempt = lots_.chance(60);
+      policy.engine.reclaim = lots_.chance(60);
+      policy.engine.reservations = static_cast<std::int32_t>(lots_.below(4));
+      policy.backfill = static_cast<engine::BackfillMode>(lots_.below(3));
+      tell(
+          fmt::format("policy: placement {}, {} preempt, {} reclaim, {} reservations, back-fill {}",
+                      static_cast<int>(policy.engine.placement),
+                      policy.engine.preempt ? "does" : "does not",
+                      policy.engine.reclaim ? "does" : "does not",
+                      policy.engine.reservations,
+                      static_cast<int>(policy.backfill)));
+      cluster_.set_policy(policy);
+    } else if (what < 110) {
+      users_.submit_filler(lots_);
+    }
+  }
+
   Part any_part(Random& random) const { return kParts[random.below(elected_ ? 4 : 3)]; }
 
   /// A store that has failed for good is what a supervisor restarts.
@@ -178,6 +222,7 @@ class Run {
     }
     if (!cluster_.serves()) checks_.fail("serves", "the API server does not come back");
     users_.mend_all();
+    if (policies_) cluster_.set_policy({});
     for (const Part part : kParts) cluster_.set_clock(part, Duration::zero());
   }
 
@@ -224,6 +269,9 @@ class Run {
     if (what == "quiet") users_.write_now_and_then();
     if (what == "every job ends") users_.run_for_ever();
     if (what == "nothing leaked") users_.leave_an_orphan();
+    if (what == "limits kept") checks_.promises().limit("queue default", 0, world_.now());
+    if (what == "devices once") users_.share_a_device();
+    if (what == "order kept") users_.pass_somebody();
   }
 
   void count_faults() {
@@ -244,7 +292,11 @@ class Run {
              {"urgent jobs", users_.counts().urgent},
              {"suspended or resumed", users_.counts().suspended},
              {"resized", users_.counts().resized},
-             {"queues changed", users_.counts().queues_changed}})
+             {"queues changed", users_.counts().queues_changed},
+             {"cells changed", users_.counts().cells_changed},
+             {"jobs without end or right", users_.counts().fillers},
+             {"limits looked at", checks_.promises().counts().limits},
+             {"starts beside somebody who waits", checks_.promises().counts().starts}})
       outcome_.faults[name] += count;
   }
 
@@ -252,6 +304,8 @@ class Run {
   Outcome outcome_;
   Disk disk_;
   SimWorld world_;
+  Random lots_;  // of what only some seeds have, so that the others stay as they were
+  const bool tenants_, cells_, policies_;
   Checks checks_;
   Cluster cluster_;
   Users users_;
@@ -276,7 +330,10 @@ const std::vector<std::string>& breakable() {
                                                  "writes bounded",
                                                  "quiet",
                                                  "every job ends",
-                                                 "nothing leaked"};
+                                                 "nothing leaked",
+                                                 "limits kept",
+                                                 "devices once",
+                                                 "order kept"};
   return names;
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include "base/strings.h"
+#include "hived/annotations.h"
+#include "hived/config_map.h"
 #include "kube/meta.h"
 #include "kube/names.h"
 
@@ -21,11 +23,15 @@ struct PodWish {
   bool again = false;       // what fails is made again
   bool urgent = false;      // others have to go
   bool comes_back = false;  // once it had to go
+  bool spare = false;       // it uses what is left over
   bool of_team = false;     // in the queue whose limits are changed
 };
 
-constexpr const char* kTeam = "team";
 constexpr const char* kUrgent = "urgent";
+constexpr const char* kSpare = "spare";
+/// After this a change is in force everywhere: a scheduler may be stopped for a minute and a half.
+constexpr Duration kInForce = std::chrono::minutes(3);
+constexpr int kFillersMax = 3;
 
 json::Value pod_template(const PodWish& wish) {
   json::Object annotations;
@@ -38,6 +44,7 @@ json::Value pod_template(const PodWish& wish) {
   json::Object spec = {{"restartPolicy", "Never"},
                        {"containers", json::Array{std::move(container)}}};
   if (wish.urgent) spec["priorityClassName"] = kUrgent;
+  if (wish.spare) spec["priorityClassName"] = kSpare;
   return {{"metadata", {{"annotations", std::move(annotations)}}}, {"spec", std::move(spec)}};
 }
 
@@ -180,8 +187,12 @@ void Users::mend_all() {
     if (job.endless) env_.spawn(remove(name, job));
   }
   std::erase_if(jobs_, [](const auto& each) { return each.second.endless; });
-  queue_ = {0, 1};
+  queue_ = {tenants_ ? 8 : 0, 1};
   env_.spawn(set_queue());
+  if (cells_.split.nodes > 0) {
+    cells_ = {.split = {cells_.split.nodes, cells_.split.nodes / 2, false}};
+    env_.spawn(set_cells());
+  }
   for (auto& [number, wanted] : nodes_) {
     wanted = {true, false};
     env_.spawn(set_node(number));
@@ -316,6 +327,7 @@ Task<void> Users::resize(std::string name, int pods) {
 /// So many GPUs at most; 0: as many as there are.
 Task<void> Users::set_queue() {
   tell_(fmt::format("queue {}: {} GPUs at most, weight {}", kTeam, queue_.first, queue_.second));
+  checks_.promises().no_limit(fmt::format("queue {}", kTeam));
   for (int tries = 0; tries < kTries; ++tries) {
     const auto wanted = queue_;
     const auto [gpus, weight] = wanted;
@@ -329,9 +341,103 @@ Task<void> Users::set_queue() {
     const auto done = co_await client_->patch(
         r::kQueues, "", kTeam, "", client::PatchType::kMerge, std::move(patch));
     const bool answered = done || done.error().code == Code::kInvalid;
-    if (answered && queue_ == wanted) co_return;
+    if (answered && queue_ == wanted) {
+      if (done && gpus > 0)
+        checks_.promises().limit(fmt::format("queue {}", kTeam), gpus, world_.now() + kInForce);
+      co_return;
+    }
     if (!answered) co_await env_.sleep(std::chrono::seconds(2));
   }
+}
+
+void Users::have_tenants(int nodes) {
+  tenants_ = true;
+  json::Value spare = {{"apiVersion", "scheduling.k8s.io/v1"},
+                       {"kind", "PriorityClass"},
+                       {"metadata", {{"name", kSpare}}},
+                       {"value", -1}};
+  env_.spawn(create(&r::kPriorityClasses, std::move(spare)));
+  if (nodes == 0) return;
+  cells_.split = {nodes, nodes / 2, false};
+  env_.spawn(set_cells());
+}
+
+void Users::change_cells(Random& random) {
+  ++counts_.cells_changed;
+  const std::uint64_t what = random.below(10);
+  if (what < 6) {
+    cells_.there = true;
+    cells_.split.first =
+        static_cast<int>(random.below(static_cast<std::uint64_t>(cells_.split.nodes) + 1));
+    cells_.split.pairs = random.chance(50);
+  } else if (what < 8) {
+    cells_.stopped = !cells_.stopped;
+  } else {
+    cells_.there = !cells_.there;
+  }
+  env_.spawn(set_cells());
+}
+
+/// The ConfigMap as it is wanted.
+Task<void> Users::set_cells() {
+  tell_(fmt::format("cells: {} of {} nodes for default, the others {}for {}{}{}",
+                    cells_.split.first,
+                    cells_.split.nodes,
+                    cells_.split.pairs ? "in pairs " : "",
+                    kTeam,
+                    cells_.stopped ? ", out of use" : "",
+                    cells_.there ? "" : ", forgotten"));
+  const std::string tenants[] = {"virtual cluster default",
+                                 fmt::format("virtual cluster {}", kTeam)};
+  for (const std::string& tenant : tenants) checks_.promises().no_limit(tenant);
+  for (int tries = 0; tries < kTries; ++tries) {
+    const Cells wanted = cells_;
+    json::Value map = {
+        {"apiVersion", "v1"},
+        {"kind", "ConfigMap"},
+        {"metadata", {{"name", hived::kConfigMapName}, {"namespace", hived::kConfigMapNamespace}}},
+        {"data",
+         {{hived::kConfigMapKey, cells_text(wanted.split)},
+          {hived::kConfigMapStopped, wanted.stopped ? "true" : "false"}}}};
+    bool done = false;
+    if (wanted.there) {
+      const auto made = co_await client_->create(r::kConfigMaps, hived::kConfigMapNamespace, map);
+      done = made.has_value();
+      if (!made && made.error().code == Code::kAlreadyExists) {
+        const auto set = co_await client_->patch(r::kConfigMaps,
+                                                 hived::kConfigMapNamespace,
+                                                 hived::kConfigMapName,
+                                                 "",
+                                                 client::PatchType::kMerge,
+                                                 {{"data", json::at(map, "data")}});
+        done = set.has_value();
+      }
+    } else {
+      const auto gone = co_await client_->remove(
+          r::kConfigMaps, hived::kConfigMapNamespace, hived::kConfigMapName, {});
+      done = gone || gone.error().code == Code::kNotFound;
+    }
+    if (done && cells_ == wanted) {
+      if (!wanted.there) co_return;
+      const int first = wanted.split.first, rest = wanted.split.nodes - first;
+      checks_.promises().limit(tenants[0], 4 * first, world_.now() + kInForce);
+      checks_.promises().limit(tenants[1], 4 * rest, world_.now() + kInForce);
+      co_return;
+    }
+    if (!done) co_await env_.sleep(std::chrono::seconds(2));
+  }
+}
+
+/// One that never ends and has no right to what it uses: everybody else has to end all the same.
+void Users::submit_filler(Random& random) {
+  if (fillers_ == kFillersMax) return;
+  ++counts_.fillers;
+  PodWish wish;
+  wish.gpus = 1 + static_cast<int>(random.below(2));
+  wish.spare = wish.comes_back = true;
+  wish.of_team = random.chance(50);
+  const int pods = 1 + static_cast<int>(random.below(2));
+  env_.spawn(submit(&r::kVolcanoJobs, volcano(fmt::format("filler-{}", fillers_++), wish, pods)));
 }
 
 /// What jobs name and somebody has to make once.
@@ -411,6 +517,31 @@ void Users::write_now_and_then() {
     }
   };
   env_.spawn(again(*this));
+}
+
+void Users::share_a_device() {
+  for (int i = 0; i < 2; ++i) {
+    json::Value pod = named("v1", "Pod", fmt::format("shares-{}", i));
+    json::make(pod, {"metadata", "annotations", std::string(hived::kLeafCellIsolation)}) = "0";
+    json::make(pod, {"spec"}) = json::at(pod_template({.gpus = 1, .seconds = 60}), "spec");
+    json::make(pod, {"spec", "nodeName"}) = "node-0";
+    env_.spawn(create(&r::kPods, pod));
+  }
+}
+
+void Users::pass_somebody() {
+  json::Value first = named("v1", "Pod", "first"), second = named("v1", "Pod", "second");
+  for (json::Value* pod : {&first, &second})
+    json::make(*pod, {"spec"}) = json::at(pod_template({.seconds = 60}), "spec");
+  json::make(first, {"spec", "nodeSelector"}) = {{"where", "nowhere"}};
+  json::make(second, {"spec", "nodeName"}) = "node-0";
+  env_.spawn(bind_behind(std::move(first), std::move(second)));
+}
+
+Task<void> Users::bind_behind(json::Value first, json::Value second) {
+  co_await create(&r::kPods, std::move(first));
+  co_await env_.sleep(kInForce + std::chrono::minutes(1));
+  co_await create(&r::kPods, std::move(second));
 }
 
 void Users::run_for_ever() { env_.spawn(submit(&r::kJobs, batch("endless", {.gpus = 1}, 1))); }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cells.h"
 #include "checks.h"
 #include "link.h"
 #include "sim_env.h"
@@ -25,11 +26,18 @@ class Users {
   void mend_all();
   /// A node is deleted, comes back, or takes no more pods for a while.
   void change_node(int number);
+  /// Tenants whose promises are looked at: a limit for the queue at the end as well, and jobs that
+  /// only use what is left over and never end. `nodes`: of a cluster of cells; 0: it has none.
+  void have_tenants(int nodes);
+  /// The cells are divided anew, taken out of use for a while, or their ConfigMap is deleted.
+  void change_cells(Random& random);
+  void submit_filler(Random& random);
   /// How many jobs there were since the last call, at any moment of it.
   std::size_t take_jobs() { return std::exchange(jobs_since_, jobs_.size()); }
   [[nodiscard]] std::uint64_t actions() const { return actions_; }
   struct Counts {
     std::uint64_t crashing = 0, urgent = 0, suspended = 0, resized = 0, queues_changed = 0;
+    std::uint64_t cells_changed = 0, fillers = 0;
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
@@ -40,6 +48,8 @@ class Users {
   void run_for_ever();
   void leave_an_orphan();
   void write_now_and_then();
+  void share_a_device();
+  void pass_somebody();
 
  private:
   struct Job {
@@ -55,6 +65,8 @@ class Users {
   Task<void> suspend(std::string name, bool suspended);
   Task<void> resize(std::string name, int pods);
   Task<void> set_queue();
+  Task<void> set_cells();
+  Task<void> bind_behind(json::Value first, json::Value second);
   Task<void> count(std::string name);
   Task<void> create(const client::Resource* kind, json::Value object);
   Task<void> set_node(int number);
@@ -69,6 +81,15 @@ class Users {
   int next_ = 0;
   std::size_t jobs_since_ = 0;
   std::pair<int, int> queue_{0, 1};  // GPUs at most, weight; as wanted
+  /// As wanted.
+  struct Cells {
+    Split split;
+    bool there = true, stopped = false;
+    bool operator==(const Cells&) const = default;
+  };
+  Cells cells_;
+  bool tenants_ = false;
+  int fillers_ = 0;
   std::uint64_t actions_ = 0;
   Counts counts_;
 };
