@@ -251,21 +251,25 @@ def migrate(cluster):
     cluster.clear()
 
 
-def page(cluster):
-    """Every command that docs/kubernetes.md shows is run as it stands, in its order. Helm's are the chart's test."""
+def pages(cluster):
+    """Every command that docs/kubernetes.md shows, and docs/answers.md for a real Kubernetes, is run as it stands, in its
+    order. Helm's are the chart's test."""
     environment = {
         **os.environ,
         "KUBECONFIG": str(cluster.real.kubeconfig),
         "PATH": f"{real_kubernetes.BIN}:{os.environ['PATH']}",
     }
-    text = (ROOT / "docs" / "kubernetes.md").read_text()
-    commands = re.findall(r"^ {4,}((?:kubectl|deploy/)\S* .*)$", text, re.M)
-    commands += re.findall(r"`(kubectl apply [^`]*src/kube/crds)`", text)
-    check("docs/kubernetes.md shows commands", len(commands) > 2, commands)
-    for command in commands:
-        for when in ("", " once more") if " apply " in command else ("",):
-            done = subprocess.run(["bash", "-c", command], env=environment, cwd=ROOT, text=True, capture_output=True)
-            check(f"docs/kubernetes.md: {command[:90]}{when}", done.returncode == 0, done.stderr)
+    for name in ("kubernetes.md", "answers.md"):
+        text = (ROOT / "docs" / name).read_text()
+        commands = re.findall(r"^ {4,}((?:kubectl|deploy/)\S* .*)$", text, re.M)
+        commands += re.findall(r"`(kubectl apply [^`]*src/kube/crds)`", text)
+        check(f"docs/{name} shows commands", len(commands) > 2, commands)
+        for command in commands:
+            for when in ("", " once more") if " apply " in command else ("",):
+                done = subprocess.run(
+                    ["bash", "-c", command], env=environment, cwd=ROOT, text=True, capture_output=True
+                )
+                check(f"docs/{name}: {command[:90]}{when}", done.returncode == 0, done.stderr)
 
 
 def main():
@@ -281,7 +285,7 @@ def main():
         webhook(cluster)
         in_cluster(cluster)
         migrate(cluster)
-        page(cluster)
+        pages(cluster)
         if check.failed:
             print(cluster.log()[-3000:])
     return check.close()

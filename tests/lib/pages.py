@@ -19,6 +19,11 @@ PLAYED = {
     "docs/tutorials/queues.md": PAGES_TEST,
     "docs/tutorials/queues.zh.md": PAGES_TEST,
 }
+# Indented commands, which have no output to compare, are run by this test.
+INDENTED = {
+    "docs/answers.md": "tests/kubernetes/deploy.py",
+    "docs/kubernetes.md": "tests/kubernetes/deploy.py",
+}
 # Pages whose console blocks are those of another page, byte for byte.
 TRANSLATED = {
     "README.zh.md": "README.md",
