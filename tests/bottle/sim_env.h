@@ -7,6 +7,7 @@
 /// One that is stopped (SIGSTOP, a machine that swaps) does later all that it would have done.
 #pragma once
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <functional>
@@ -73,8 +74,11 @@ class SimEnv final : public Env {
   /// From now on nothing of this process happens.
   void crash() { process_->alive = false; }
   [[nodiscard]] bool alive() const { return process_->alive; }
-  /// Nothing of this process happens for so long.
-  void stop_for(Duration span) { process_->stopped_until = world_.now_ + span; }
+  /// Nothing of this process happens for so long. Whoever is stopped already is not woken by it: what
+  /// waits for the first stop to end would come after what waits for the second.
+  void stop_for(Duration span) {
+    process_->stopped_until = std::max(process_->stopped_until, world_.now_ + span);
+  }
   SimWorld& world() { return world_; }
   /// How far this process's wall clock is off.
   void set_clock(Duration offset) { offset_ = offset; }

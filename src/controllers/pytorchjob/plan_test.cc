@@ -51,6 +51,26 @@ TEST(PyTorchJob, APreemptedJobThatAsksForItComesBackWhole) {
   EXPECT_EQ(world.conditions(), "Created=True Running=True");
 }
 
+TEST(PyTorchJob, APodThatSucceededBeforeItWasTakenAwayKeepsNobodyWaiting) {
+  TestWorld world(kJob);
+  world.settle(plan);
+  world.all_run();
+  world.settle(plan);
+  // Marked by a scheduler that died before it deleted it.
+  world.phase("j-worker-0", "Succeeded");
+  json::make_object(world.objects["Pod"].at("j-worker-0"), {"status"})["conditions"] =
+      json::Array{json::Object{{"type", "DisruptionTarget"}, {"status", "True"}}};
+  world.terminate("j-master-0");
+  world.settle(plan);
+  world.vanish_terminating();
+  world.settle(plan);
+  EXPECT_EQ(world.names("Pod"), "j-master-0 j-worker-0 j-worker-1");
+  world.phase("j-master-0", "Running");
+  world.phase("j-worker-1", "Running");
+  world.settle(plan);
+  EXPECT_EQ(world.conditions(), "Created=True Running=True");
+}
+
 TEST(PyTorchJob, WithoutTheAnnotationAPreemptedNeverJobFails) {
   TestWorld world(kJob);
   json::remove(world.job, {"metadata", "annotations"});

@@ -30,6 +30,9 @@ void keep_submission_time(const json::Value& job, json::Value& object) {
 }
 
 bool was_preempted(const json::Value& pod) {
+  // It was to go, and had ended before anybody told it to: whoever marked it did not delete it. (One
+  // that is being deleted may succeed because it was told to.)
+  if (phase_of(pod) == "Succeeded" && !is_deleting(pod)) return false;
   for (const auto& condition : json::array_at(pod, "status", "conditions")) {
     if (json::string_at(condition, "type") == "DisruptionTarget" &&
         json::string_at(condition, "status") == "True")
