@@ -234,7 +234,7 @@ Command hived_command() {
       {.name = "context", .help = "a context of the kubeconfig", .value_name = "NAME"}};
   Command tree;
   tree.name = "tree";
-  tree.summary = "Show who sits where, in the physical and in the virtual clusters";
+  tree.summary = "Show who runs where, in the physical and the virtual clusters";
   tree.examples = "  muster hived tree --devices\n  muster hived tree -o json\n";
   tree.flags = shared;
   tree.flags.push_back({.name = "output",

@@ -73,7 +73,7 @@ Command get() {
                 output({"wide", "json", "yaml", "name"}),
                 yes("events", 'e', "show the events of the instances"),
                 yes("gpus", 'g', "show the GPUs of the instances"),
-                yes("watch", 'w', "go on showing changes until the job is finished")};
+                yes("watch", 'w', "keep showing changes until the job is finished")};
   made.examples = "  muster get medium\n  muster get medium -o json\n";
   return made;
 }
@@ -126,7 +126,7 @@ Command logs() {
       command("logs", "JOB", "Print the log of an instance of a training job", &run_logs);
   made.aliases = {"log"};
   made.completes = Completes::kJobs;
-  made.flags = {yes("follow", 'f', "go on until the instance ends"),
+  made.flags = {yes("follow", 'f', "keep printing until the instance ends"),
                 {.name = "since", .help = "only lines newer than this, such as 1h30m"},
                 {.name = "since-time", .help = "only lines after this time (RFC 3339)"},
                 {.name = "tail",
@@ -175,7 +175,8 @@ Command prune() {
 Command suspend(bool resume) {
   Command made =
       resume ? command("resume", "JOB…", "Queue suspended jobs again", &run_resume)
-             : command("suspend", "JOB…", "Take jobs off the cluster and keep them", &run_suspend);
+             : command(
+                   "suspend", "JOB…", "Stop jobs and keep them, to be resumed later", &run_suspend);
   made.completes = Completes::kJobs;
   made.flags = {type_flag_spec()};
   return made;
@@ -190,7 +191,7 @@ Command queue() {
        .help = "share of the cluster against other queues"},
       {.name = "capability", .help = "the most it may use, such as nvidia.com/gpu=8,cpu=64"},
       {.name = "deserved", .help = "what it gets back from others when it needs it"},
-      {.name = "guarantee", .help = "kept free for it always"},
+      {.name = "guarantee", .help = "always kept free for it"},
       {.name = "parent", .help = "the queue above it", .completes = Completes::kQueues},
       {.name = "priority", .type = FlagType::kInt, .value = "0", .help = "higher is served first"},
       {.name = "reclaimable",
@@ -260,7 +261,7 @@ Command explain() {
 Command when() {
   Command made = command("when", "[JOB…]", "Show when waiting jobs will start", &run_when);
   made.details =
-      "START is the middle of what may come, 8 in 10 starts lie in RANGE, and BASIS is what that rests on: known (those before it declare how long they last), learned (from runs like them), "
+      "START is the median forecast, 8 in 10 starts lie in RANGE, and BASIS is what it rests on: known (those before it declare how long they last), learned (from runs like them), "
       "or none, in which case no time is given. With --file or --gpus it is about a job that is not submitted: whether it would start now and where, wait and until when, or be refused, and what would "
       "start at once instead. Nothing is stored.";
   made.examples =
@@ -373,7 +374,7 @@ Command report() {
   Command made =
       command("report", "", "Report who used how much, and how long jobs waited", nullptr);
   const Flag from{.name = "from", .help = "from this day on: 2026-11-01, or an age (default 30d)"};
-  const Flag to{.name = "to", .help = "until before this day"};
+  const Flag to{.name = "to", .help = "up to this day, which is not included"};
   const Flag by{
       .name = "by",
       .value = "user",
@@ -381,7 +382,8 @@ Command report() {
           "one line for each: user, queue, namespace, kind, model, priority (separated by commas)",
       .completes = Completes::kWords,
       .words = {"user", "queue", "namespace", "kind", "model", "priority"}};
-  Command usage = command("usage", "", "GPU hours that were held, and how", &run_report_usage);
+  Command usage =
+      command("usage", "", "GPU hours held, guaranteed and opportunistic", &run_report_usage);
   usage.flags = {by,
                  from,
                  to,

@@ -136,15 +136,15 @@ std::string starts_part(const json::Value& forecast, Time now) {
     std::int64_t runs = 0;
     for (const json::Value& one : json::array_at(forecast, "waitsFor"))
       runs = std::max(runs, json::int_at(one, "runs"));
-    out +=
-        fmt::format("Starts about {}, 8 in 10 between {} and {}; {}{}.\n",
-                    moment_text(at(start, "p50"), now),
-                    moment_text(at(start, "p10"), now),
-                    at(start, "p90").is_string() ? moment_text(at(start, "p90"), now) : "later",
-                    basis == "known" ? std::string("those before it say how long they last")
-                    : runs > 0 ? fmt::format("learned from {} runs like those it waits for", runs)
-                               : std::string("learned from runs like those it waits for"),
-                    first_said_text(start, now));
+    out += fmt::format(
+        "Starts about {}, 8 in 10 between {} and {}; {}{}.\n",
+        moment_text(at(start, "p50"), now),
+        moment_text(at(start, "p10"), now),
+        at(start, "p90").is_string() ? moment_text(at(start, "p90"), now) : "later",
+        basis == "known" ? std::string("the jobs ahead of it declare how long they last")
+        : runs > 0       ? fmt::format("learned from {} runs like those it waits for", runs)
+                         : std::string("learned from runs like those it waits for"),
+        first_said_text(start, now));
     out += waits_for_text(forecast, now);
   }
   if (json::int_at(forecast, "ageSeconds") > 60)

@@ -63,7 +63,7 @@ json::Value wait_of(const json::Value& forecast, Millis now) {
           {"startHigh", millis(at(start, "p90"))},
           {"basis", basis.empty() ? "none" : basis},
           {"basisText",
-           basis == "known"     ? std::string("those before it say how long they last")
+           basis == "known"     ? std::string("the jobs ahead of it declare how long they last")
            : basis != "learned" ? std::string()
                                 : fmt::format("learned from {} runs", runs)},
           {"nodesTotal", 0},

@@ -95,7 +95,8 @@ json::Array waits_for(const World& world, const Visible& visible, const answers:
 }
 
 std::string basis_text(const answers::Forecast& told) {
-  if (told.start.basis == answers::Basis::kKnown) return "those before it say how long they last";
+  if (told.start.basis == answers::Basis::kKnown)
+    return "the jobs ahead of it declare how long they last";
   std::int32_t runs = 0;
   for (const answers::WaitsFor& one : told.waits_for) runs = std::max(runs, one.runs);
   return runs > 0 ? fmt::format("learned from {} runs like those it waits for", runs)
