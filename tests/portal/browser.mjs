@@ -22,7 +22,7 @@ spec:
 ${extra}`;
 
 let admin;
-const PAGES = ['/', '/jobs', '/submit', '/topology', '/timeline', '/queues', '/nodes', '/events', '/whatif', '/sim', '/profile', '/admin/users', '/admin/groups', '/admin/scheduler', '/admin/services', '/admin/audit'];
+const PAGES = ['/', '/jobs', '/history', '/submit', '/topology', '/timeline', '/queues', '/nodes', '/events', '/whatif', '/sim', '/profile', '/admin/users', '/admin/groups', '/admin/scheduler', '/admin/services', '/admin/audit'];
 const parts = {
   async sign_in() {
     admin = await person();
@@ -297,6 +297,23 @@ const parts = {
     }
     await admin.evaluate(() => localStorage.setItem('theme', 'light'));
     await api(admin, 'POST', '/jobs:act', { action: 'stop', ids: [held, waits] });
+  },
+  /** What is kept of a job outlives its object. */
+  async records() {
+    const id = await submit(admin, job('outlived', 1, 'exit 3'));
+    await eventually(async () => (await api(admin, 'GET', `/jobs/${encodeURIComponent(id)}`)).body.row.state === 'FAILED', 30_000);
+    await admin.evaluate(() => fetch('/kube/apis/batch/v1/namespaces/default/jobs/outlived?propagationPolicy=Background', { method: 'DELETE' }));
+    await eventually(async () => (await api(admin, 'GET', `/jobs/${encodeURIComponent(id)}`)).status === 404, 20_000);
+    await admin.goto(`${address}/history?name=outlived`);
+    check('the history lists a job that was deleted', !!(await eventually(async () => (await admin.locator(`tr[data-id="${id}"]`).count()) === 1)), await admin.locator('main').innerText());
+    await admin.getByRole('link', { name: 'outlived' }).click();
+    const page = await eventually(async () => { const said = await admin.locator('main').innerText(); return /deleted/.test(said) && /Attempts/.test(said) ? said : null; }) ?? await admin.locator('main').innerText();
+    check('its page says how it ended, from its record', /outlived[^]*Failed[^]*deleted[^]*exit code 3/.test(page), page);
+    check('with its attempt and where it ran', /node-\d[^]*failed/.test(page), page);
+    const bars = await admin.locator('svg .seg-running').count();
+    check('and its timeline', bars > 0, page);
+    await admin.goto(`${address}/jobs/default/job/never-was`);
+    check('of a job that never was it says so', !!(await eventually(async () => /there is no job "default\/job\/never-was"/.test(await admin.getByRole('alert').innerText()))), await admin.locator('main').innerText());
   },
   /** Who did what, to what, from where and with which result; what is saved can be read by a program. */
   async audit() {

@@ -34,6 +34,7 @@ const ROUTES: Route[] = [
   { at: /^\/nodes(?:\/(.+))?$/, page: lazy(() => import('./pages/nodes/nodes')) },
   { at: /^\/whatif$/, page: lazy(() => import('./pages/whatif/whatif')) },
   { at: /^\/sim(?:\/(.+))?$/, page: lazy(() => import('./pages/sim/sim')) },
+  { at: /^\/history$/, page: lazy(() => import('./pages/history/history')) },
   { at: /^\/events$/, page: lazy(() => import('./pages/events/events')) },
   { at: /^\/profile$/, page: lazy(() => import('./pages/profile/profile')) },
   { at: /^\/admin\/users$/, page: lazy(() => import('./pages/admin/users')), admin: true },

@@ -19,6 +19,7 @@ const to = (href: string) => (): void => go(href);
 function places(): Entry[] {
   const list: [string, string, IconName][] = [
     ['/', t('Home'), 'home'], ['/submit', t('Submit Job'), 'plus'], ['/jobs', t('Jobs'), 'list'], ['/jobs?user=me', t('My jobs'), 'list'], ['/jobs?state=WAITING', t('Waiting jobs'), 'list'],
+    ['/history', t('Job history'), 'scroll'],
     ['/topology', t('Topology'), 'grid'], ['/timeline', t('Timeline'), 'gantt'], ['/queues', t('Queues & VCs'), 'tree'], ['/nodes', t('Nodes'), 'server'],
     ['/events', t('Events'), 'pulse'], ['/whatif', t('What-if'), 'branch'], ['/sim', t('Simulator'), 'wave'], ['/profile', t('Profile, tokens, password'), 'key'],
   ];

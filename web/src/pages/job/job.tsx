@@ -23,6 +23,7 @@ import { Tasks } from './tasks';
 import { JobEvents } from './events';
 
 const Logs = lazy(() => import('./logs'));
+const Gone = lazy(() => import('../history/gone'));
 
 export default function Job({ rest }: { rest: string }): JSX.Element {
   const { id, tab } = splitJobPath(rest);
@@ -31,7 +32,7 @@ export default function Job({ rest }: { rest: string }): JSX.Element {
   const at = tab[0] ?? '';
   useEffect(() => { document.title = `${d?.row.name ?? id} · Muster`; }, [d?.row.name, id]);
   useEffect(() => keysOf({ l: () => go(jobHref(id, 'logs')), Escape: () => history.back() }), [id]);
-  if (live.error.value && !d) return <><h1 class="sr" tabIndex={-1}>{id}</h1><Wrong error={live.error.value} /></>;
+  if (live.error.value && !d) return <Gone id={id} error={live.error.value} />;
   if (!d) return <><div class="head"><h1 tabIndex={-1}><span class="crumb">{t('Jobs')} / </span>{id.split(/[~/]/).at(-1)}</h1></div><Skeleton rows={8} /></>;
   return (
     <>

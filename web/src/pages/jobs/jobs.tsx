@@ -73,6 +73,7 @@ export function Jobs(): JSX.Element {
           <span class="acts">
             <News waiting={live.waiting.value} letIn={() => { live.letIn(); document.querySelector('.table')?.scrollTo(0, 0); }} />
             {phone ? null : <SaveView />}
+            <A class="button" href="/history" aria-label={t('Job history')} title={t('Ended jobs, deleted ones included')}><Icon name="scroll" />{phone ? null : t('History')}</A>
             <A class="button first" href="/submit" aria-label={t('Submit Job')}><Icon name="plus" />{phone ? null : t('Submit Job')}</A>
           </span>
         </div>
