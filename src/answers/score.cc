@@ -508,9 +508,10 @@ std::string score_table(const Score& score) {
           f.cpu_s * 1000);
     }
   }
-  out += fmt::format("started within a minute: {} moments, {:.0f}% were told so\n",
-                     score.soon_moments,
-                     score.soon * 100);
+  if (score.soon_moments > 0)
+    out += fmt::format("started within a minute: {} moments, {:.0f}% were told so\n",
+                       score.soon_moments,
+                       score.soon * 100);
   return out;
 }
 

@@ -45,7 +45,10 @@ std::string score_forecasts(const sim::Scoring& scoring, bool as_json) {
   };
   const answers::Score score =
       answers::score(scoring.jobs, scoring.nodes, scoring.policy, settings, cpu_seconds);
-  return as_json ? json::dump(answers::score_json(score)) : answers::score_table(score);
+  if (!as_json) return answers::score_table(score);
+  json::Object figures = answers::score_json(score).as_object();
+  figures["policy"] = scoring.policy.name;
+  return json::dump(figures);
 }
 
 /// The commands of clusters as a whole. More are added as a line here.

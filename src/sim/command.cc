@@ -95,6 +95,12 @@ Result<Options> read_options(const command::Values& values) {
     if (!number) return fail(number.error());
     *to = static_cast<std::int32_t>(*number);
   }
+  constexpr std::int32_t kDrawsForARange = 8;
+  if (options.score_draws < kDrawsForARange)
+    return fail(Code::kBadRequest,
+                fmt::format("--score-draws: want at least {}, found {}; fewer give no range",
+                            kDrawsForARange,
+                            options.score_draws));
   if (options.score && !options.hived_config.empty())
     return fail(Code::kBadRequest, "--score: want --nodes; forecasts are not scored on cells");
   if (options.score && !(options.quotas.empty() && options.html.empty()))

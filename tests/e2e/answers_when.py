@@ -4,13 +4,14 @@ import datetime
 import json
 import pathlib
 import re
+import subprocess
 import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
 from checks import Checks, until  # noqa: E402
-from muster import Muster  # noqa: E402
+from muster import Muster, binary  # noqa: E402
 
 check = Checks()
 GROUP = "/apis/answers.muster.dev/v1"
@@ -155,6 +156,33 @@ def check_25(muster):
     check("25 an administrator reads names", "blue-secret" in json.dumps(raw(muster, "/when")))
 
 
+def check_watch(muster):
+    """`when --watch` shows what changes and ends with the wait, in a table and in JSON."""
+    apply(muster, pod("hold", 4, 600, 600))
+    until(lambda: phase(muster, "hold") == "Running")
+    apply(muster, pod("watched", 4, 600, 600))
+    check("watch: it waits", until(lambda: forecast(muster, "watched"), 30))
+    begun = [
+        subprocess.Popen(
+            [binary(), "when", "watched", "--watch", *more],
+            env=muster.env(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for more in ((), ("-o", "json"))
+    ]
+    first = [one.stdout.readline() for one in begun]
+    check("watch: begins with what waits", first[0].startswith("NAME") and first[1] == "{\n", first)
+    muster.kubectl("delete", "pod", "hold", "--grace-period=0", "--force")
+    said = [(one.stdout.read(), one.stderr.read()) for one in begun]
+    check("watch: ends with the wait, in good order", [one.wait() for one in begun] == [0, 0], said)
+    check("watch: says so", "watched: no longer waiting" in "".join(said[0]), said[0])
+    documents = (first[1] + said[1][0]).replace("}\n{", "}\0{").split("\0")
+    check("watch: each JSON document parses, the last is empty", json.loads(documents[-1])["items"] == [], said[1])
+    muster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+
+
 def check_34(muster):
     apply(muster, pod("short", 1, 1))
     until(lambda: phase(muster, "short") == "Succeeded", 60)
@@ -165,7 +193,14 @@ def check_34(muster):
 def main():
     wanted = sys.argv[1:]
     with Muster("--hollow", "--portal", "none", nodes=1, gpus=4) as muster:
-        for number, part in (("7", check_7), ("11", check_11), ("12", check_12), ("34", check_34), ("25", check_25)):
+        for number, part in (
+            ("7", check_7),
+            ("11", check_11),
+            ("12", check_12),
+            ("watch", check_watch),
+            ("34", check_34),
+            ("25", check_25),
+        ):
             if not wanted or number in wanted:
                 check.case(part, muster)
     sys.exit(check.close())

@@ -86,24 +86,30 @@ Task<int> show(Invocation& call, std::string& last) {
     const bool found = std::any_of(items.begin(), items.end(), [&](const json::Value& item) {
       return split(json::string_at(item, "job"), '/').back() == name;
     });
-    if (!found)
+    // One that was watched has started, or is gone.
+    if (!found && last.empty())
       co_return session.failed(fmt::format(
           "{} does not wait here; `{} explain {}` says what it does", name, session.program, name));
   }
+  const std::string story = story_of(items);
   if (output == "json") {
+    const bool over = items.empty();
     json::Object shown = answer->as_object();
     shown["items"] = std::move(items);
-    session.console.out(dump_arena_json(shown) + "\n");
-    co_return 0;
+    if (last.empty() || story != last) session.console.out(dump_arena_json(shown) + "\n");
+    session.console.flush();
+    last = story;
+    co_return over ? 0 : -1;
   }
   if (items.empty()) {
-    session.console.info("Nothing waits");
+    session.console.info(last.empty()          ? "Nothing waits"
+                         : values.args.empty() ? "Nothing waits any more"
+                                               : join(values.args, ", ") + ": no longer waiting");
     co_return 0;
   }
   std::string text = table_of(items, all, session.now(), session.console.columns());
   if (const std::int64_t others = json::int_at(*answer, "others", "jobs"); all && others > 0)
     text += fmt::format("and {} of other teams\n", others);
-  const std::string story = story_of(items);
   if (story != last) {
     if (!last.empty()) session.console.out("\n");
     session.console.out(session.console.paint_table(text));
