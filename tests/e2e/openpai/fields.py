@@ -93,7 +93,7 @@ FIELDS = [
     ),
     Row(
         "`prerequisites[]` `data`, `script`, `output`: `uri`",
-        "looked up by templates of roles that name them",
+        "available to the templates of roles that name them",
         becomes(
             lambda m: m.commands == ["echo /b"],
             role={"data": "digits", "commands": ["echo <% $data.uri[1] %>"]},
@@ -144,7 +144,7 @@ FIELDS = [
         ),
         "0, 3 and -1; counting: `controllers_test` Framework.ExitCodesSayWhetherItIsTriedAgain",
         "same; pods that fail again and again come back after 10 s, 20 s … 5 min, preempted ones at once",
-        "a pod that fails at once would be made without end",
+        "a pod that fails at once would be created again without end",
     ),
     Row(
         "`taskRoles.ROLE`",
@@ -226,7 +226,7 @@ FIELDS = [
             *(refused("Prerequisite nope does not exist.", role={name: "nope"}) for name in ("script", "output")),
             refused("Prerequisite nope does not exist.", role={"prerequisites": ["nope"]}),
         ),
-        "each that names nothing is 400 with the name",
+        "each that does not exist is 400 with its name",
     ),
     Row(
         "`extraContainerOptions.shmMB`",
@@ -263,7 +263,7 @@ FIELDS = [
         ),
         "limits as asked, no device without GPU, a missing number is 400",
         "same without `github.com/fuse`",
-        "no node here offers that device, and a pod that asked for it would wait for ever",
+        "no node here offers that device, and a pod that asked for it would wait forever",
     ),
     Row(
         "`resourcePerInstance.ports`",
@@ -297,11 +297,11 @@ FIELDS = [
             ),
             refused("Default deployment none does not exist.", defaults={"deployment": "none"}),
         ),
-        "three commands in order; one that is none is 400",
+        "three commands in order; one that does not exist is 400",
     ),
     Row(
         "`defaults.virtualCluster`",
-        "default `default`; 403 for one that the user may not use, and for one that is none",
+        "default `default`; 403 for one that the user may not use, and for one that does not exist",
         both(
             becomes(lambda m: m.cells["virtualCluster"] == "default"),
             lambda w: w.refused(
@@ -351,7 +351,7 @@ FIELDS = [
             refused("VC default only allows GPU-C", **cells_of(taskRoles={"train": {"skuType": "GPU-D"}})),
             refused("Taskrole none does not exist.", **cells_of(taskRoles={"none": {"skuType": "GPU-C"}})),
         ),
-        "its own type; an unknown one, another cluster's and a role that is none are 400",
+        "its own type; an unknown one, another cluster's and a role that does not exist are 400",
     ),
     Row(
         "… `skuNum`, `skuNumber`",
@@ -437,7 +437,7 @@ FIELDS = [
         ),
         "what is asked for is noted; that it is told: `e2e.pai_jobs`, who asked is told",
         "events `JobRunning`, `JobRetried`, `JobSucceeded`, `JobFailed`, `JobStopped` on the Framework",
-        "events reach whatever a site has, its mail included",
+        "events can be forwarded to whatever a site uses, including mail",
     ),
     Row(
         "`extras.submitFrom`, other keys of `extras`",
@@ -459,7 +459,7 @@ FIELDS = [
         ),
         "the static ones; those of addresses: `e2e.pai_jobs`, addresses of everybody",
         "same; `PAI_HOST_IP_…` is the task's own address on virtual nodes",
-        "virtual nodes share one machine, so that pods have addresses of their own there",
+        "virtual nodes share one machine, so pods have their own addresses there",
     ),
     Row(
         "the barrier of a gang",

@@ -63,7 +63,7 @@ REFUSALS = [
         ),
     ),
     row(
-        "a virtual cluster that is none",
+        "a virtual cluster that does not exist",
         refused(
             403,
             "ForbiddenUserError",
@@ -71,7 +71,12 @@ REFUSALS = [
             job("never", defaults={"virtualCluster": "none"}),
         ),
     ),
-    Row("a job that is none", "404 NoJobError: `Job alice~none is not found.`", unknown_job, "GET /jobs/alice~none"),
+    Row(
+        "a job that does not exist",
+        "404 NoJobError: `Job alice~none is not found.`",
+        unknown_job,
+        "GET /jobs/alice~none",
+    ),
     row(
         "malformed YAML",
         refused(400, "InvalidProtocolError", "yaml: line 3, column 5: did not find expected ',' or ']'", NO_YAML),
@@ -94,11 +99,11 @@ REFUSALS = [
         refused(400, "InvalidProtocolError", "should NOT be longer than 255 characters…", job("x" * 256)),
     ),
     row(
-        "a name that the user has given already",
+        "a name that the user has already used",
         refused(409, "ConflictJobError", "Job alice~kept already exists.", job("kept")),
     ),
     row(
-        "extras for a task role that is none",
+        "extras for a task role that does not exist",
         refused(
             400,
             "InvalidProtocolError",
@@ -107,7 +112,7 @@ REFUSALS = [
         ),
     ),
     row(
-        "a prerequisite that is none",
+        "a prerequisite that does not exist",
         refused(
             400, "InvalidProtocolError", "Prerequisite none does not exist.", job("never", role={"script": "none"})
         ),
@@ -122,11 +127,11 @@ REFUSALS = [
         ),
     ),
     Row(
-        "a template that names no parameter or secret",
+        "a template with an unknown parameter or secret",
         "taken; the text stays",
         lambda w: w.made(job(role={"commands": ["<% $parameters.x %> <% $secrets.x %>"]})).commands
         == ["<% $parameters.x %> <% $secrets.x %>"],
-        "the command is as it was written",
+        "the command is unchanged",
     ),
     row(
         "a gang of 10,000 instances",
@@ -141,7 +146,7 @@ REFUSALS = [
         "10,001 instances",
         refused(400, "InvalidProtocolError", "should be <= 10000…", gang_of(10001)),
         openpai="taken; the API server refuses the Framework",
-        why="whoever submits is told",
+        why="the submitter is told at once",
     ),
     row(
         "more ports than the range has",
@@ -155,13 +160,13 @@ REFUSALS = [
         why="no task could ever have them",
     ),
     row(
-        "a storage that is none",
+        "a storage that does not exist",
         refused(
             404, "NoStorageError", "Storage none is not found.", job("never", extras={"storages": [{"name": "none"}]})
         ),
     ),
     row(
-        "a resource that no number can count",
+        "a number that is too large",
         refused(
             400,
             "InvalidProtocolError",
@@ -169,6 +174,6 @@ REFUSALS = [
             job("never", role={"resourcePerInstance": {"cpu": 2**63 - 1}}),
         ),
         openpai="taken; the API server refuses the pods",
-        why="whoever submits is told",
+        why="the submitter is told at once",
     ),
 ]
