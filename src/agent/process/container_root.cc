@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -63,7 +64,7 @@ class ContainerRoot {
   Result<void> make() {
     auto done = collect_mounts();
     if (done) done = collect_pieces();
-    if (done) done = change_root();
+    if (done) done = enter_root();
     if (done) done = attach_pieces();
     if (done) done = mount_proc();
     if (done) done = show_groups();
@@ -88,7 +89,7 @@ class ContainerRoot {
   [[nodiscard]] bool of_image() const { return !config_.layers.empty(); }
   [[nodiscard]] bool of_host() const { return !of_image() && !shim_.roots.place.empty(); }
   [[nodiscard]] std::string base() const {
-    return shim_.sandbox.directory + "/rootfs-" + config_.name;
+    return folder_of(shim_, config_);
   }
 
   Result<void> collect_mounts() {
@@ -168,51 +169,24 @@ class ContainerRoot {
     return done;
   }
 
-  /// Takes the folder that was made ahead, or makes one. A restart begins with nothing of the
-  /// attempt before.
   Result<void> take_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(base(), ignored);
-    const auto place = make_directories(shim_.sandbox.directory);
-    if (!place) return place;
-    const bool ahead = !wish_.ready.folder.empty();
-    auto moved = move_in();
-    // A new agent has removed what was made ahead under the one before.
-    if (ahead && moved && !*moved) {
-      wish_.ready = {};
-      moved = move_in();
-    }
+    if (wish_.ready) return {};
+    auto folder =
+        of_host() ? make_host_root(shim_.roots, wish_.owner) : make_folder(shim_.roots, wish_.owner);
+    if (!folder) return fail(folder.error());
+    const auto moved = move_in(*folder, shim_, config_);
     if (!moved) return fail(moved.error());
-    if (!*moved)
-      return fail(Code::kInternal, fmt::format("\"{}\" was removed", wish_.ready.folder));
+    if (!*moved) return fail(Code::kInternal, fmt::format("\"{}\" was removed", *folder));
     return {};
   }
 
-  /// False: the folder is not there any more.
-  Result<bool> move_in() {
-    if (of_host() && !wish_.ready.tree) {
-      auto made = make_host_root(shim_.roots, wish_.owner);
-      if (!made) return fail(made.error());
-      wish_.ready = std::move(*made);
-    }
-    if (wish_.ready.folder.empty()) {
-      auto made = make_folder(shim_.roots, wish_.owner);
-      if (!made) return fail(made.error());
-      wish_.ready.folder = std::move(*made);
-    }
-    if (rename(wish_.ready.folder.c_str(), base().c_str()) == 0) return true;
-    if (errno == ENOENT) return false;
-    return fail(system_error(fmt::format("make \"{}\"", base()), errno));
-  }
-
-  Result<void> change_root() {
+  Result<void> enter_root() {
     if (of_image()) return enter_image();
     if (!of_host()) return {};  // it cannot be done here; said once at start
-    const auto merged = shim_.roots.place + "/merged";
-    if (move_mount(wish_.ready.tree.get(), "", AT_FDCWD, merged.c_str(), MOVE_MOUNT_F_EMPTY_PATH) !=
-        0)
-      return fail(system_error("attach the root", errno));
-    return pivot(merged);
+    if (!wish_.ready) return change_root(shim_.roots.place + "/merged");
+    if (setns(wish_.ready.get(), CLONE_NEWNS) != 0)
+      return fail(system_error("enter the root", errno));
+    return {};
   }
 
   /// An overlay over the image's directories: they themselves are never changed.
@@ -245,9 +219,9 @@ class ContainerRoot {
     if (mkdirat(root.get(), "tmp", 01777) == 0 && fchmodat(root.get(), "tmp", 01777, 0) != 0)
       return fail(system_error("chmod /tmp", errno));
     const auto furnished =
-        wish_.ready.tree ? furnish_from_host(root.get()) : furnish_root(root.get());
+        wish_.ready ? furnish_from_host(root.get()) : furnish_root(root.get());
     if (!furnished) return furnished;
-    return pivot(merged);
+    return change_root(merged);
   }
 
   /// The layers belong to the container's own users: seen through a mount that says so.
@@ -275,24 +249,15 @@ class ContainerRoot {
 
   /// The /dev and /sys of the root that was made ahead are as good for an image.
   Result<void> furnish_from_host(int root) const {
-    const auto place = shim_.roots.place + "/merged";
-    if (move_mount(wish_.ready.tree.get(), "", AT_FDCWD, place.c_str(), MOVE_MOUNT_F_EMPTY_PATH) !=
-        0)
-      return fail(system_error("attach the root made ahead", errno));
-    for (const std::string name : {"dev", "sys"}) {
-      const auto copy = copy_mount(place + "/" + name);
-      if (!copy) return fail(copy.error());
-      const auto done = attach_at(root, name, copy->get());
-      if (!done) return done;
-    }
-    return {};
-  }
-
-  static Result<void> pivot(const std::string& root) {
-    if (chdir(root.c_str()) != 0 || syscall(SYS_pivot_root, ".", ".") != 0 ||
-        umount2(".", MNT_DETACH) != 0 || chdir("/") != 0)
-      return fail(system_error("change root", errno));
-    return {};
+    const MountsOfCaller here;
+    if (!here || setns(wish_.ready.get(), CLONE_NEWNS) != 0)
+      return fail(system_error("enter the root made ahead", errno));
+    const auto dev = copy_mount("/dev"), sys = copy_mount("/sys");
+    if (!here.come_back()) return fail(system_error("leave the root made ahead", errno));
+    if (!dev) return fail(dev.error());
+    if (!sys) return fail(sys.error());
+    const auto done = attach_at(root, "dev", dev->get());
+    return done ? attach_at(root, "sys", sys->get()) : done;
   }
 
   /// A link in place of a file, as /etc/resolv.conf often is, would lead the mount astray.
@@ -415,6 +380,23 @@ class ContainerRoot {
 };
 
 }  // namespace
+
+std::string folder_of(const ShimConfig& shim, const ContainerConfig& config) {
+  return shim.sandbox.directory + "/rootfs-" + config.name;
+}
+
+Result<bool> move_in(const std::string& folder,
+                     const ShimConfig& shim,
+                     const ContainerConfig& config) {
+  const auto to = folder_of(shim, config);
+  std::error_code ignored;
+  std::filesystem::remove_all(to, ignored);
+  const auto place = make_directories(shim.sandbox.directory);
+  if (!place) return fail(place.error());
+  if (rename(folder.c_str(), to.c_str()) == 0) return true;
+  if (errno == ENOENT) return false;
+  return fail(system_error(fmt::format("make \"{}\"", to), errno));
+}
 
 Result<std::vector<std::string>> prepare_container(const ShimConfig& shim,
                                                    const ContainerConfig& config,

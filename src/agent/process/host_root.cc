@@ -185,11 +185,11 @@ Result<std::string> make_folder(const RootPlan& plan, const Owner& owner) {
 
 namespace {
 
-/// What every root has, whichever way it was made; and out it goes, attached nowhere.
-Result<HostRoot> furnish_host_root(const RootPlan& plan,
-                                   const Owner& owner,
-                                   const std::vector<std::string>& programs) {
-  const auto scratch = plan.place + "/scratch", merged = plan.place + "/merged";
+/// What every root has, whichever way it was made.
+Result<std::string> furnish_host_root(const RootPlan& plan,
+                                      const Owner& owner,
+                                      const std::vector<std::string>& programs) {
+  const auto merged = plan.place + "/merged";
   const Fd root(open(merged.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   for (const auto& path : programs) {
     const auto copy = read_only_copy(path);
@@ -204,16 +204,12 @@ Result<HostRoot> furnish_host_root(const RootPlan& plan,
   if (!folder) return fail(folder.error());
   const auto bound = bind_own(root.get(), merged, plan, *folder, owner);
   if (!bound) return fail(bound.error());
-  auto tree = copy_mount(merged);
-  umount2(merged.c_str(), MNT_DETACH);
-  umount2(scratch.c_str(), MNT_DETACH);
-  if (!tree) return fail(tree.error());
-  return HostRoot{std::move(*tree), std::move(*folder)};
+  return folder;
 }
 
 }  // namespace
 
-Result<HostRoot> make_host_root(const RootPlan& plan, const Owner& owner) {
+Result<std::string> make_host_root(const RootPlan& plan, const Owner& owner) {
   const auto programs = program_mounts();
   const auto scratch = plan.place + "/scratch", merged = plan.place + "/merged";
   if (::mount("tmpfs", scratch.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, kScratch) != 0)
@@ -234,15 +230,20 @@ Result<HostRoot> make_host_root(const RootPlan& plan, const Owner& owner) {
 }
 
 Result<HostRoot> make_host_root_apart(const RootPlan& plan, const Owner& owner) {
-  const Fd mounts(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
-  const Fd top(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!mounts || !top || unshare(CLONE_NEWNS) != 0)
+  const MountsOfCaller here;
+  if (!here || unshare(CLONE_NEWNS) != 0)
     return fail(system_error("make a mount namespace", errno));
-  Result<HostRoot> made = fail(Code::kInternal, "mounts cannot be made private");
-  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0)
-    made = make_host_root(plan, owner);
-  if (setns(mounts.get(), CLONE_NEWNS) != 0 || fchdir(top.get()) != 0 || chroot(".") != 0)
-    return fail(system_error("leave a mount namespace", errno));
+  HostRoot made;
+  made.mounts.reset(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+  Result<std::string> folder = fail(Code::kInternal, "mounts cannot be made private");
+  if (made.mounts && ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0)
+    folder = make_host_root(plan, owner);
+  Result<void> done;
+  if (folder) done = change_root(plan.place + "/merged");
+  if (!here.come_back()) return fail(system_error("leave a mount namespace", errno));
+  if (!folder) return fail(folder.error());
+  if (!done) return fail(done.error());
+  made.folder = std::move(*folder);
   return made;
 }
 

@@ -6,8 +6,8 @@
 ///
 /// with a /dev, /sys and /run of its own, and a folder on disk that holds its /tmp, /var/tmp, /root
 /// and /home: what is large, such as temporary files and caches, must not count as memory. Roots are
-/// all alike until a container moves in, so that they can be made ahead: a root is a tree of mounts
-/// that is attached nowhere yet, and its folder is moved to the container's place.
+/// all alike until a container moves in, so that they can be made ahead: a root is a mount namespace
+/// of which it is all that is left, and its folder is moved to the container's place.
 #pragma once
 
 #include <sys/types.h>
@@ -22,14 +22,14 @@
 namespace muster::agent::process {
 
 struct HostRoot {
-  Fd tree;
+  Fd mounts;           // the namespace
   std::string folder;  // in the plan's `ahead`; the taker moves it
 };
 
-/// In a mount namespace of the caller's own whose mounts reach nobody else. Sees /dev/pts, /dev/shm
-/// and the network of the caller.
-Result<HostRoot> make_host_root(const RootPlan& plan, const Owner& owner);
-/// The same from any process with one thread, in a namespace that is left again.
+/// In a mount namespace of the caller's own whose mounts reach nobody else, at the plan's "merged".
+/// Sees the network of the caller. The root's folder, in the plan's `ahead`.
+Result<std::string> make_host_root(const RootPlan& plan, const Owner& owner);
+/// The same ahead, by any process with one thread, in a namespace that it leaves again.
 Result<HostRoot> make_host_root_apart(const RootPlan& plan, const Owner& owner);
 /// A folder on disk for a container that nobody has taken yet: what host roots bind, and what an
 /// overlay over an image needs.

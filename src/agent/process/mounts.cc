@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/openat2.h>
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -142,6 +143,22 @@ Result<void> restrict_mount(const std::string& path, unsigned attributes, bool e
       errno != EINVAL && errno != ENOENT)
     return fail(system_error(fmt::format("restrict \"{}\"", path), errno));
   return {};
+}
+
+Result<void> change_root(const std::string& path) {
+  if (chdir(path.c_str()) != 0 || syscall(SYS_pivot_root, ".", ".") != 0 ||
+      umount2(".", MNT_DETACH) != 0 || chdir("/") != 0)
+    return fail(system_error("change root", errno));
+  return {};
+}
+
+MountsOfCaller::MountsOfCaller()
+    : mounts_(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC)),
+      root_(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) {}
+
+bool MountsOfCaller::come_back() const {
+  return *this && setns(mounts_.get(), CLONE_NEWNS) == 0 && fchdir(root_.get()) == 0 &&
+         chroot(".") == 0;
 }
 
 bool show_owners(int mount, const Owner& owner) {

@@ -29,6 +29,22 @@ Result<void> attach_at(int root, const std::string& path, int mount);
 /// there, or no mount, is fine.
 Result<void> restrict_mount(const std::string& path, unsigned attributes, bool everything);
 
+/// Makes what is mounted at `path` the root of the caller and of its mount namespace, in which nothing
+/// else is left.
+Result<void> change_root(const std::string& path);
+
+/// The way back to the mounts and the root that a process with one thread has now. A mount namespace
+/// is entered at its top, which need not be the root that one had.
+class MountsOfCaller {
+ public:
+  MountsOfCaller();
+  explicit operator bool() const { return mounts_ && root_; }
+  [[nodiscard]] bool come_back() const;
+
+ private:
+  Fd mounts_, root_;
+};
+
 /// Shows the files of a mount that is attached nowhere with the owners that they have on disk, as
 /// `owner`'s namespace counts them. Nothing to do for the machine's own users. False: this file
 /// system cannot. What is mounted below is left as it is where that cannot.

@@ -67,9 +67,7 @@ void open_ports() {
 
 }  // namespace
 
-Namespaces::Namespaces()
-    : mounts_(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC)),
-      root_(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+Namespaces::Namespaces() {
   char name[HOST_NAME_MAX + 1] = {};
   if (gethostname(name, sizeof name - 1) == 0) machine_name_ = name;
 }
@@ -112,12 +110,6 @@ void Namespaces::make_root(const RootPlan& plan) {
   if (plan.place.empty()) return;
   auto made = make_host_root_apart(plan, owner());
   if (made) ready_root_ = std::move(*made);  // else the container finds out why and says so
-}
-
-bool Namespaces::leave_mounts() {
-  // A mount namespace is entered at its top, which need not be the root we had.
-  return mounts_ && root_ && setns(mounts_.get(), CLONE_NEWNS) == 0 && fchdir(root_.get()) == 0 &&
-         chroot(".") == 0;
 }
 
 bool Namespaces::renew(const ShimConfig& config, std::uint32_t address) {

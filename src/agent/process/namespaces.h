@@ -15,6 +15,7 @@
 
 #include "agent/process/host_root.h"
 #include "agent/process/messages.h"
+#include "agent/process/mounts.h"
 #include "agent/process/wire.h"
 
 namespace muster::agent::process {
@@ -30,7 +31,7 @@ class Namespaces {
   /// Makes and enters them, the first time; with the network of `config`.
   Result<void> enter(const ShimConfig& config);
   /// Back to the machine's mounts; those of the pod are gone with that, once its processes are.
-  bool leave_mounts();
+  bool leave_mounts() { return mounts_.come_back(); }
   /// Clears the rest for another pod at `address`, after one of `config` whose processes are all
   /// gone. Takes a moment. False: something is left, such as a connection that the kernel still
   /// winds up; the process ends then.
@@ -46,7 +47,7 @@ class Namespaces {
  private:
   Result<void> make_users(const ShimConfig& config);
 
-  Fd mounts_, root_;
+  MountsOfCaller mounts_;
   std::string machine_name_;
   bool entered_ = false;
   Fd users_;

@@ -158,6 +158,7 @@ bool Supervisor::serve_connection(int connection) {
   std::vector<int> numbers;
   for (const auto& fd : fds) numbers.push_back(fd.get());
   reply(connection, body, numbers);
+  spent_.reset();
   return true;
 }
 

@@ -43,6 +43,7 @@ std::vector<std::string> take_notes(std::string& said) {
 void open_namespaces(Container& container) {
   container.pid_namespace.reset(
       open(fmt::format("/proc/{}/ns/pid", container.pid).c_str(), O_RDONLY | O_CLOEXEC));
+  if (container.mount_namespace) return;  // made ahead
   container.mount_namespace.reset(
       open(fmt::format("/proc/{}/ns/mnt", container.pid).c_str(), O_RDONLY | O_CLOEXEC));
 }
@@ -91,7 +92,7 @@ Result<json::Value> Supervisor::start(ContainerConfig config) {
   auto streams = open_streams({wanted.tty, wanted.stdin_open, true, true});
   if (!streams) return fail(streams.error());
   auto failure = make_pipe();
-  container.pid = launch_container(container.config, streams->child, failure);
+  container.pid = launch_container(container, streams->child, failure);
   if (container.pid < 0) return fail(system_error("clone", errno));
   if (config_.isolate) open_namespaces(container);
   failure.write.reset();
@@ -126,24 +127,26 @@ Result<json::Value> Supervisor::start(ContainerConfig config) {
   return answer;
 }
 
-pid_t Supervisor::launch_container(const ContainerConfig& wanted,
+pid_t Supervisor::launch_container(Container& container,
                                    const ChildStreams& streams,
                                    const Pipe& failure) {
+  const auto& wanted = container.config;
   const auto joined = containers_.find(wanted.joins_processes_of);
   const int joins = joined != containers_.end() && joined->second.pid_namespace
                         ? joined->second.pid_namespace.get()
                         : shared_pid_namespace_.get();
   const bool own_pids = config_.isolate && !config_.sandbox.host_pid && joins < 0;
+  const auto owner = config_.isolate ? owner_of(wanted) : Owner();
+  auto root = take_root(wanted, owner);
+  const bool enters_root = root && wanted.layers.empty();
   std::uint64_t flags = 0;
-  if (config_.isolate) flags |= CLONE_NEWNS;
+  if (config_.isolate && !enters_root) flags |= CLONE_NEWNS;
   if (own_pids) flags |= CLONE_NEWPID;
   if (joins >= 0) setns(joins, CLONE_NEWPID);
   const Fd group(cgroup::open_for_clone(config_.cgroups, group_of(wanted.name)));
   // Opened on this side: in the container's own mounts they would be all that keeps /sys writable.
   Result<std::vector<Fd>> doors;
   if (!group) doors = cgroup::open_doors(config_.cgroups, group_of(wanted.name), wanted.limits);
-  const auto owner = config_.isolate ? owner_of(wanted) : Owner();
-  auto root = owner.mapped() == namespaces_.owner().mapped() ? namespaces_.take_root() : HostRoot();
   const auto pid = clone_process(flags, group.get());
   if (pid == 0) {
     Placement placement;
@@ -154,7 +157,17 @@ pid_t Supervisor::launch_container(const ContainerConfig& wanted,
     become_container(wanted, streams, failure, std::move(placement), std::move(doors));
   }
   if (joins >= 0) setns(own_pid_namespace_.get(), CLONE_NEWPID);
+  (enters_root ? container.mount_namespace : spent_) = std::move(root);
   return pid;
+}
+
+/// A root that was made ahead for this owner, with its folder in the container's place.
+Fd Supervisor::take_root(const ContainerConfig& wanted, const Owner& owner) {
+  if (owner.mapped() != namespaces_.owner().mapped()) return {};
+  auto ready = namespaces_.take_root();
+  if (!ready.mounts) return {};
+  const auto moved = move_in(ready.folder, config_, wanted);
+  return moved && *moved ? std::move(ready.mounts) : Fd();
 }
 
 void Supervisor::become_container(const ContainerConfig& wanted,

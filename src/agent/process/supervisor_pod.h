@@ -122,9 +122,8 @@ class Supervisor {
 
   Result<void> start_shared_init();
   Result<json::Value> start(ContainerConfig config);
-  pid_t launch_container(const ContainerConfig& wanted,
-                         const ChildStreams& streams,
-                         const Pipe& failure);
+  pid_t launch_container(Container& container, const ChildStreams& streams, const Pipe& failure);
+  Fd take_root(const ContainerConfig& wanted, const Owner& owner);
   [[noreturn]] void become_container(const ContainerConfig& wanted,
                                      const ChildStreams& streams,
                                      const Pipe& failure,
@@ -162,6 +161,7 @@ class Supervisor {
   Fd listener_, signals_, own_pid_namespace_, shared_pid_namespace_;
   std::map<std::string, Container> containers_;  // by id; one attempt of each name
   std::map<pid_t, Exec> execs_;
+  Fd spent_;  // mounts that nobody needs; the kernel takes its time to remove them
   bool powerful_ = false;  // a container could have changed the network
   bool done_ = false;
   End end_;
