@@ -161,6 +161,7 @@ class AgentImpl final : public Agent {
     for (const auto& [uid, worker] : workers) worker->detach();
     context_.start_slots.close();
     context_.status_slots.close();
+    context_.removal_slots.close();
     if (remove_pods && !options_.hollow) {
       for (const auto& [uid, worker] : workers) (void)co_await runtime_->remove_sandbox(uid);
     }

@@ -57,6 +57,8 @@ struct Context {
   /// Pods being started. A start is work for processors: more at once would make none sooner, and
   /// would make sandboxes for all where those of pods that end meanwhile can be used again.
   Slots start_slots{loop, 4 * static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
+  /// Removals of what pods had on disk: they wait for the disk, and starts need workers, too.
+  Slots removal_slots{loop, 1};
   /// Status writes under way. What else happens to a pod while its write waits goes with it: in a
   /// burst a short pod is written once, as Succeeded, and not for each thing that happened to it.
   Slots status_slots{loop, 16};

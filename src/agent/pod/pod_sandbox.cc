@@ -219,6 +219,7 @@ Task<void> PodSandbox::tear_down() {
     fs::remove_all(places.disk, ignored);
     fs::remove_all(places.run, ignored);
   };
+  const auto slot = co_await life_.context.removal_slots.take();
   co_await life_.context.loop.run_on_worker(work);
 }
 

@@ -253,6 +253,7 @@ Task<Duration> PodWorker::sync_terminal() {
       if (item->is_directory(one)) fs::remove_all(item->path(), one);
     }
   };
+  const auto slot = co_await life_.context.removal_slots.take();
   if (!life_.detached) co_await life_.context.loop.run_on_worker(work);
   co_return Duration::zero();
 }

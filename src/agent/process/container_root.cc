@@ -10,11 +10,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 
 #include "agent/process/devices.h"
 #include "agent/process/host_root.h"
 #include "agent/process/mounts.h"
+#include "agent/process/own_folder.h"
 
 namespace muster::agent::process {
 namespace {
@@ -380,23 +380,6 @@ class ContainerRoot {
 };
 
 }  // namespace
-
-std::string folder_of(const ShimConfig& shim, const ContainerConfig& config) {
-  return shim.sandbox.directory + "/rootfs-" + config.name;
-}
-
-Result<bool> move_in(const std::string& folder,
-                     const ShimConfig& shim,
-                     const ContainerConfig& config) {
-  const auto to = folder_of(shim, config);
-  std::error_code ignored;
-  std::filesystem::remove_all(to, ignored);
-  const auto place = make_directories(shim.sandbox.directory);
-  if (!place) return fail(place.error());
-  if (rename(folder.c_str(), to.c_str()) == 0) return true;
-  if (errno == ENOENT) return false;
-  return fail(system_error(fmt::format("make \"{}\"", to), errno));
-}
 
 Result<std::vector<std::string>> prepare_container(const ShimConfig& shim,
                                                    const ContainerConfig& config,

@@ -12,14 +12,6 @@ struct RootWish {
   Owner owner;
 };
 
-/// Where a container's folder is.
-std::string folder_of(const ShimConfig& shim, const ContainerConfig& config);
-/// Moves a folder there. A restart begins with nothing of the attempt before. False: it is not there
-/// any more, since a new agent removes what was made ahead under the one before.
-Result<bool> move_in(const std::string& folder,
-                     const ShimConfig& shim,
-                     const ContainerConfig& config);
-
 /// Called as first process of the container's namespaces; with a root made ahead it enters that one's
 /// mounts. The working directory is made. The targets of mounts whose files show no owners.
 Result<std::vector<std::string>> prepare_container(const ShimConfig& shim,

@@ -14,6 +14,7 @@
 #include "agent/process/bound_root.h"
 #include "agent/process/devices.h"
 #include "agent/process/mounts.h"
+#include "agent/process/own_folder.h"
 #include "base/strings.h"
 
 namespace muster::agent::process {
@@ -161,34 +162,13 @@ Result<void> furnish_root(int root) {
   return done ? make_devices(root) : done;
 }
 
-Result<std::string> make_folder(const RootPlan& plan, const Owner& owner) {
-  if (plan.ahead.empty()) return fail(Code::kInternal, "there is no place for containers' folders");
-  // Not after the process: first processes of containers, which make one too, are all number 1.
-  std::string folder = plan.ahead + "/XXXXXX";
-  if (mkdtemp(folder.data()) == nullptr || chmod(folder.c_str(), 0755) != 0)
-    return fail(system_error(fmt::format("make a folder in \"{}\"", plan.ahead), errno));
-  std::vector<std::pair<std::string, mode_t>> wanted;
-  for (const auto& own : kOwnDirectories) wanted.emplace_back(folder + "/" + own.name, own.mode);
-  if (plan.for_images) {
-    for (const auto* name : kImageDirectories) wanted.emplace_back(folder + "/" + name, 0755);
-  }
-  for (const auto& [path, mode] : wanted) {
-    // The umask is 022; a sticky bit must be asked for.
-    if (mkdir(path.c_str(), mode & 0777) != 0 ||
-        ((mode & 07022) != 0 && chmod(path.c_str(), mode) != 0))
-      return fail(system_error(fmt::format("make \"{}\"", path), errno));
-    if (owner.mapped() && chown(path.c_str(), owner.first, owner.first) != 0)
-      return fail(system_error(fmt::format("give away \"{}\"", path), errno));
-  }
-  return folder;
-}
-
 namespace {
 
 /// What every root has, whichever way it was made.
 Result<std::string> furnish_host_root(const RootPlan& plan,
                                       const Owner& owner,
-                                      const std::vector<std::string>& programs) {
+                                      const std::vector<std::string>& programs,
+                                      const std::string& used) {
   const auto merged = plan.place + "/merged";
   const Fd root(open(merged.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   for (const auto& path : programs) {
@@ -200,7 +180,8 @@ Result<std::string> furnish_host_root(const RootPlan& plan,
   auto furnished = make_run(root.get(), owner);
   if (furnished) furnished = furnish_root(root.get());
   if (!furnished) return fail(furnished.error());
-  auto folder = make_folder(plan, owner);
+  const bool again = !used.empty() && renew_folder(used, plan, owner);
+  auto folder = again ? used : make_folder(plan, owner);
   if (!folder) return fail(folder.error());
   const auto bound = bind_own(root.get(), merged, plan, *folder, owner);
   if (!bound) return fail(bound.error());
@@ -209,7 +190,9 @@ Result<std::string> furnish_host_root(const RootPlan& plan,
 
 }  // namespace
 
-Result<std::string> make_host_root(const RootPlan& plan, const Owner& owner) {
+Result<std::string> make_host_root(const RootPlan& plan,
+                                   const Owner& owner,
+                                   const std::string& used) {
   const auto programs = program_mounts();
   const auto scratch = plan.place + "/scratch", merged = plan.place + "/merged";
   if (::mount("tmpfs", scratch.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, kScratch) != 0)
@@ -220,16 +203,18 @@ Result<std::string> make_host_root(const RootPlan& plan, const Owner& owner) {
   if (plan.bound) {
     const auto made = make_bound_root(plan, scratch, merged);
     if (!made) return fail(made.error());
-    return furnish_host_root(plan, owner, {});
+    return furnish_host_root(plan, owner, {}, used);
   }
   const auto options = fmt::format(
       "lowerdir={}:/,upperdir={}/upper,workdir={}/work,volatile", plan.mask, scratch, scratch);
   if (::mount("overlay", merged.c_str(), "overlay", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
     return fail(system_error("overlay of \"/\"", errno));
-  return furnish_host_root(plan, owner, programs);
+  return furnish_host_root(plan, owner, programs, used);
 }
 
-Result<HostRoot> make_host_root_apart(const RootPlan& plan, const Owner& owner) {
+Result<HostRoot> make_host_root_apart(const RootPlan& plan,
+                                      const Owner& owner,
+                                      const std::string& used) {
   const MountsOfCaller here;
   if (!here || unshare(CLONE_NEWNS) != 0)
     return fail(system_error("make a mount namespace", errno));
@@ -237,7 +222,7 @@ Result<HostRoot> make_host_root_apart(const RootPlan& plan, const Owner& owner) 
   made.mounts.reset(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
   Result<std::string> folder = fail(Code::kInternal, "mounts cannot be made private");
   if (made.mounts && ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0)
-    folder = make_host_root(plan, owner);
+    folder = make_host_root(plan, owner, used);
   Result<void> done;
   if (folder) done = change_root(plan.place + "/merged");
   if (!here.come_back()) return fail(system_error("leave a mount namespace", errno));

@@ -10,8 +10,6 @@
 /// of which it is all that is left, and its folder is moved to the container's place.
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 
 #include "agent/fd.h"
@@ -27,27 +25,15 @@ struct HostRoot {
 };
 
 /// In a mount namespace of the caller's own whose mounts reach nobody else, at the plan's "merged".
-/// Sees the network of the caller. The root's folder, in the plan's `ahead`.
-Result<std::string> make_host_root(const RootPlan& plan, const Owner& owner);
+/// Sees the network of the caller. The root's folder, in the plan's `ahead`: a new one, or `used`
+/// (own_folder.h), if it is any good.
+Result<std::string> make_host_root(const RootPlan& plan,
+                                   const Owner& owner,
+                                   const std::string& used = "");
 /// The same ahead, by any process with one thread, in a namespace that it leaves again.
-Result<HostRoot> make_host_root_apart(const RootPlan& plan, const Owner& owner);
-/// A folder on disk for a container that nobody has taken yet: what host roots bind, and what an
-/// overlay over an image needs.
-Result<std::string> make_folder(const RootPlan& plan, const Owner& owner);
-
-/// Those of the folder's directories that a container of the host sees, where they are in its root.
-struct OwnDirectory {
-  const char* name;
-  const char* target;
-  mode_t mode;
-};
-inline constexpr OwnDirectory kOwnDirectories[] = {{"tmp", "/tmp", 01777},
-                                                   {"var-tmp", "/var/tmp", 01777},
-                                                   {"root", "/root", 0700},
-                                                   {"home", "/home", 0755}};
-/// And those that an overlay over an image needs.
-inline constexpr const char* kImageDirectories[] = {"upper", "work", "merged"};
-
+Result<HostRoot> make_host_root_apart(const RootPlan& plan,
+                                      const Owner& owner,
+                                      const std::string& used = "");
 /// /sys and /dev of a container's own, in any root.
 Result<void> furnish_root(int root);
 

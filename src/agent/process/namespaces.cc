@@ -74,7 +74,9 @@ Namespaces::Namespaces() {
 
 Namespaces::~Namespaces() {
   std::error_code ignored;
-  if (!ready_root_.folder.empty()) std::filesystem::remove_all(ready_root_.folder, ignored);
+  for (const auto& folder : {ready_root_.folder, used_folder_}) {
+    if (!folder.empty()) std::filesystem::remove_all(folder, ignored);
+  }
 }
 
 Result<void> Namespaces::enter(const ShimConfig& config) {
@@ -108,8 +110,13 @@ Result<void> Namespaces::make_users(const ShimConfig& config) {
 
 void Namespaces::make_root(const RootPlan& plan) {
   if (plan.place.empty()) return;
-  auto made = make_host_root_apart(plan, owner());
-  if (made) ready_root_ = std::move(*made);  // else the container finds out why and says so
+  auto made = make_host_root_apart(plan, owner(), used_folder_);
+  if (!made) return;  // the container finds out why and says so
+  std::error_code ignored;
+  if (made->folder != used_folder_ && !used_folder_.empty())
+    std::filesystem::remove_all(used_folder_, ignored);
+  used_folder_.clear();
+  ready_root_ = std::move(*made);
 }
 
 bool Namespaces::renew(const ShimConfig& config, std::uint32_t address) {

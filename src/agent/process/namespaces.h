@@ -37,8 +37,10 @@ class Namespaces {
   /// winds up; the process ends then.
   bool renew(const ShimConfig& config, std::uint32_t address);
 
-  /// Makes a container's root ahead, for when it is needed. Once entered, with the machine's mounts.
+  /// Makes a container's root ahead, for when it is needed, with the folder that was taken back from the
+  /// pod before, if one was. Once entered, with the machine's mounts.
   void make_root(const RootPlan& plan);
+  void keep_folder(std::string folder) { used_folder_ = std::move(folder); }
   /// The one made ahead; none: it is yet to be made.
   HostRoot take_root() { return std::exchange(ready_root_, {}); }
   /// Whose files and processes those of the pod are: users of its own, if it has them.
@@ -53,6 +55,7 @@ class Namespaces {
   Fd users_;
   uid_t first_id_ = 0;
   HostRoot ready_root_;
+  std::string used_folder_;
 };
 
 }  // namespace muster::agent::process

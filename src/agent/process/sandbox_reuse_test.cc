@@ -148,6 +148,55 @@ TEST_F(SandboxReuseTest, ASocketThatTheAgentHoldsKeepsTheNetworkFromOthers) {
   });
 }
 
+TEST_F(SandboxReuseTest, AFolderInWhichAPodLeftNothingServesTheNext) {
+  if (!runtime->shortcomings().empty()) GTEST_SKIP() << runtime->shortcomings().front();
+  run([this]() -> Task<void> {
+    const std::string look = "stat -c '%i %a %u' /tmp /var/tmp /root /home; ls -A /tmp; ";
+    const auto folders = [](const Seen& seen) { return seen.log.substr(seen.log.find('\n')); };
+    const auto first =
+        co_await run_pod("first", look + "touch /tmp/x /root/y; rm /tmp/x /root/y; chmod 700 /tmp");
+    const auto second = co_await run_pod("second", look);
+    EXPECT_EQ(folders(first), folders(second)) << "not the same, or not as it was";
+    EXPECT_NE(second.log.find(" 1777 0\n"), std::string::npos) << second.log;
+  });
+}
+
+TEST_F(SandboxReuseTest, AFolderInWhichAPodLeftSomethingGoesWithIt) {
+  if (!runtime->shortcomings().empty()) GTEST_SKIP() << runtime->shortcomings().front();
+  run([this]() -> Task<void> {
+    const std::string look = "stat -c '%i' /tmp /home";
+    std::set<std::string> seen;
+    int number = 0;
+    for (const std::string leave : {"echo mine > /var/tmp/mine",
+                                    "mkdir /home/mine",
+                                    "python3 -c 'import os; os.setxattr(\"/tmp\", \"user.a\", b\"mine\")'",
+                                    "chattr +d /root"}) {
+      const auto pod = co_await run_pod(fmt::format("pod-{}", number++), look + "; " + leave);
+      EXPECT_EQ(split(pod.log, '\n').size(), 4U) << pod.log;
+      seen.insert(pod.log.substr(pod.log.find('\n')));
+      EXPECT_TRUE(std::filesystem::exists(directory + "/pods/" + sandboxes.back() + "/rootfs-main"))
+          << leave;
+    }
+    EXPECT_EQ(seen.size(), 4U) << "a pod has the folder of another";
+  });
+}
+
+TEST_F(SandboxReuseTest, AFolderThatAPodCouldHaveHandedOnGoesWithIt) {
+  if (!runtime->shortcomings().empty()) GTEST_SKIP() << runtime->shortcomings().front();
+  run([this]() -> Task<void> {
+    const auto shared = directory + "/claims/shared";
+    std::filesystem::create_directories(shared);
+    (void)co_await runtime->run_sandbox(sandbox("first"));
+    auto container = shell("first", "true");
+    container.mounts.push_back({shared, "/shared", false, "", "", false, false});
+    (void)co_await runtime->start_container("first", container);
+    (void)co_await exit_of("first");
+    (void)co_await runtime->remove_sandbox("first");
+    co_await supervisors_rest();
+    EXPECT_TRUE(std::filesystem::exists(directory + "/pods/first/rootfs-main"));
+  });
+}
+
 TEST_F(SandboxReuseTest, ARootMadeAheadThatANewAgentClearedAwayIsMadeAgain) {
   if (!runtime->shortcomings().empty()) GTEST_SKIP() << runtime->shortcomings().front();
   run([this]() -> Task<void> {

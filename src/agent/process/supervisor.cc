@@ -16,6 +16,7 @@
 
 #include "agent/process/capabilities.h"
 #include "agent/process/monotonic.h"
+#include "agent/process/own_folder.h"
 #include "agent/process/supervisor_pod.h"
 
 namespace muster::agent::process {
@@ -225,10 +226,21 @@ bool Supervisor::leave(int connection) {
                      !powerful_;
   if (!plain || !execs_.empty() || own == connections_.end() || !namespaces_.leave_mounts())
     return false;
+  keep_folder();
   end_.control = std::move(*own);
   connections_.clear();
   listener_.reset();
   return true;
+}
+
+/// For the next pod, before the agent removes all that this one had.
+void Supervisor::keep_folder() {
+  if (shares_files_ || !pod_owner().mapped()) return;
+  const auto found = std::find_if(containers_.begin(), containers_.end(), [](const auto& item) {
+    return item.second.config.layers.empty();
+  });
+  if (found != containers_.end())
+    namespaces_.keep_folder(take_back(config_, found->second.config));
 }
 
 namespace {

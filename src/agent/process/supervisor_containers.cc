@@ -15,6 +15,7 @@
 
 #include "agent/process/capabilities.h"
 #include "agent/process/monotonic.h"
+#include "agent/process/own_folder.h"
 #include "agent/process/supervisor_pod.h"
 
 namespace muster::agent::process {
@@ -85,6 +86,7 @@ Result<json::Value> Supervisor::start(ContainerConfig config) {
   status.created = Time{now_us()};
   powerful_ = powerful_ || wanted.privileged ||
               beyond_usual(wanted.add_capabilities, wanted.drop_capabilities);
+  shares_files_ = shares_files_ || shares_files(config_, wanted);
   container.log = std::make_unique<LogWriter>(wanted.log_path);
   const auto grouped = cgroup::create(config_.cgroups, group_of(wanted.name), wanted.limits);
   if (!grouped) return fail(grouped.error());

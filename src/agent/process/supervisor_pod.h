@@ -113,6 +113,7 @@ class Supervisor {
                               std::vector<Fd>& fds);
   Result<json::Value> shutdown(const json::Value& body, int connection);
   bool leave(int connection);
+  void keep_folder();
   Result<json::Value> change_limits(Container& container, Limits limits);
 
   /// Users of the pod's own, unless it wants the machine's.
@@ -163,6 +164,7 @@ class Supervisor {
   std::map<pid_t, Exec> execs_;
   Fd spent_;  // mounts that nobody needs; the kernel takes its time to remove them
   bool powerful_ = false;  // a container could have changed the network
+  bool shares_files_ = false;  // a container had files together with other pods
   bool done_ = false;
   End end_;
 };
