@@ -124,7 +124,8 @@ class ProcessRuntime final : public Runtime {
     wanted.key = machine_.key;
     if (!machine_.isolates || machine_.bridge.empty()) wanted.sandbox.host_network = true;
     wanted.maps_users = machine_.maps_users && !wanted.sandbox.host_network;
-    auto socket = hand_to_warm(wanted);
+    auto socket = co_await hand_to_warm(wanted);
+    if (stopping_) co_return fail(Code::kUnavailable, "muster stops");
     if (!socket) {
       auto handed = hand_to_keeper(wanted);
       if (!handed) co_return fail(handed.error());
@@ -410,18 +411,18 @@ class ProcessRuntime final : public Runtime {
   }
 
   /// Null: none waits, or this pod needs another kind.
-  std::unique_ptr<net::Descriptor> hand_to_warm(ShimConfig& config) {
-    if (config.sandbox.host_network || config.sandbox.host_ipc) return nullptr;
-    auto one = warm_.take();
-    if (!one) return nullptr;
+  Task<std::unique_ptr<net::Descriptor>> hand_to_warm(ShimConfig& config) {
+    if (config.sandbox.host_network || config.sandbox.host_ipc) co_return nullptr;
+    auto one = co_await warm_.take();
+    if (!one) co_return nullptr;
     set_network(config, one->address);
     const json::Value message = json::Object{{"op", "sandbox"}, {"config", save_config(config)}};
     const auto sent = send_message(one->socket->fd(), message, {}, config.sandbox.run_directory);
     if (!sent) {  // somebody killed it
       pool_.give_back(one->address);
-      return nullptr;
+      co_return nullptr;
     }
-    return std::move(one->socket);
+    co_return std::move(one->socket);
   }
 
   Result<WarmSandbox> begin_warm() {

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "agent/process/capabilities.h"
 #include "agent/process/monotonic.h"
@@ -159,6 +160,8 @@ bool Supervisor::serve_connection(int connection) {
   std::vector<int> numbers;
   for (const auto& fd : fds) numbers.push_back(fd.get());
   reply(connection, body, numbers);
+  // What nobody waits for.
+  if (std::exchange(unsaved_, false)) save_state();
   spent_.reset();
   return true;
 }

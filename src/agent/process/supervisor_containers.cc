@@ -125,7 +125,7 @@ Result<json::Value> Supervisor::start(ContainerConfig config) {
     old = old->second.status.name == wanted.name ? containers_.erase(old) : std::next(old);
   }
   containers_.emplace(status.id, std::move(container));
-  save_state();
+  unsaved_ = true;
   return answer;
 }
 

@@ -165,6 +165,7 @@ class Supervisor {
   Fd spent_;  // mounts that nobody needs; the kernel takes its time to remove them
   bool powerful_ = false;  // a container could have changed the network
   bool shares_files_ = false;  // a container had files together with other pods
+  bool unsaved_ = false;       // the state of containers has changed since it was written
   bool done_ = false;
   End end_;
 };

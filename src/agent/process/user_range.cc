@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +19,16 @@ bool write_map(pid_t pid, const char* name, uid_t first) {
   const Fd file(open(fmt::format("/proc/{}/{}", pid, name).c_str(), O_WRONLY | O_CLOEXEC));
   const auto line = fmt::format("0 {} {}", first, kRangeSize);
   return file && write(file.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
+}
+
+/// A process of a user namespace of its own that is there only to be looked at. It shares our memory,
+/// so that none is copied for it; its stack is its own.
+pid_t clone_into_users() {
+  alignas(16) static char stack[16 * 1024];
+  const auto wait = [](void*) -> int {
+    for (;;) pause();
+  };
+  return clone(wait, stack + sizeof stack, CLONE_NEWUSER | CLONE_VM | SIGCHLD, nullptr);
 }
 
 }  // namespace
@@ -43,12 +52,8 @@ bool overlaps(uid_t first, const std::vector<std::pair<std::uint64_t, std::uint6
 }
 
 Result<Fd> make_user_namespace(uid_t first) {
-  const auto pid =
-      static_cast<pid_t>(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, 0));
+  const auto pid = clone_into_users();
   if (pid < 0) return fail(system_error("make a user namespace", errno));
-  if (pid == 0) {  // there only to be looked at
-    for (;;) pause();
-  }
   Fd users(open(fmt::format("/proc/{}/ns/user", pid).c_str(), O_RDONLY | O_CLOEXEC));
   const bool mapped = write_map(pid, "uid_map", first) && write_map(pid, "gid_map", first);
   const int problem = errno;

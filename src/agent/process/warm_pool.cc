@@ -7,6 +7,8 @@ namespace muster::agent::process {
 
 /// An agent that has just begun has better things to do, and often a pod to start.
 constexpr Duration kQuietStart = std::chrono::seconds(1);
+/// Most come back sooner; one whose network the kernel is slow to clear may not come back at all.
+constexpr Duration kPatience = std::chrono::milliseconds(20);
 
 namespace {
 
@@ -54,15 +56,24 @@ std::vector<std::uint32_t> WarmPool::stop() {
   }
   ready_.clear();
   wanted_->notify();
+  for (const auto& one : waiting_) one->notify();
   return addresses;
 }
 
-std::optional<WarmSandbox> WarmPool::take() {
-  if (ready_.empty()) return std::nullopt;
+Task<std::optional<WarmSandbox>> WarmPool::take() {
+  const auto stopped = stopped_;
+  if (ready_.empty() && resting_ > waiting_.size()) {
+    const std::shared_ptr<Signal> comes_back = loop_.make_signal();
+    waiting_.push_back(comes_back);
+    co_await comes_back->wait(kPatience);
+    if (*stopped) co_return std::nullopt;
+    std::erase(waiting_, comes_back);
+  }
+  if (ready_.empty()) co_return std::nullopt;
   auto one = std::move(ready_.front());
   ready_.pop_front();
   wanted_->notify();
-  return one;
+  co_return one;
 }
 
 void WarmPool::rest(WarmSandbox one) {
@@ -75,11 +86,14 @@ Task<void> WarmPool::wait_for(WarmSandbox one) {
   const bool ready = co_await becomes_ready(*one.socket);
   if (*stopped) co_return;
   --resting_;
-  if (ready) {
-    ready_.push_back(std::move(one));
-  } else {
+  if (!ready) {
     on_lost_(one.address);
+    co_return;
   }
+  ready_.push_back(std::move(one));
+  if (waiting_.empty()) co_return;
+  waiting_.front()->notify();
+  waiting_.pop_front();
 }
 
 Task<void> WarmPool::top_up() {

@@ -5,8 +5,9 @@
 /// while it removes the networks of pods that ended. A pod that takes a waiting supervisor has
 /// neither before it. The pool is filled up only while no pod is being started, one at a time, so
 /// that it takes nothing from pods, and to a small number; supervisors whose pods ended come back
-/// to it, so that a burst of short pods needs few more. A pod that finds it empty starts as if
-/// there were none. On the loop.
+/// to it, so that a burst of short pods needs few more. A pod that finds it empty waits a moment for
+/// one that is about to come back, which is less work than another; if none is, it starts as if there
+/// were no pool. On the loop.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +41,7 @@ class WarmPool {
   void start(std::size_t size, std::size_t kept_max);
   /// Lets go of those that wait: they end when their socket is closed. Returns their addresses.
   std::vector<std::uint32_t> stop();
-  std::optional<WarmSandbox> take();
+  Task<std::optional<WarmSandbox>> take();
   /// Whether one that served a pod may come back.
   [[nodiscard]] bool has_room() const {
     return !*stopped_ && size_ > 0 && ready_.size() + resting_ < kept_max_;
@@ -74,6 +75,7 @@ class WarmPool {
   std::shared_ptr<bool> stopped_;  // coroutines hold it: they may outlive the pool
   std::size_t resting_ = 0;
   std::deque<WarmSandbox> ready_;
+  std::deque<std::shared_ptr<Signal>> waiting_;  // for one that rests
   std::unique_ptr<Signal> wanted_;
 };
 
