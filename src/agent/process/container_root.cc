@@ -14,7 +14,6 @@
 #include "agent/process/devices.h"
 #include "agent/process/host_root.h"
 #include "agent/process/mounts.h"
-#include "agent/process/own_folder.h"
 
 namespace muster::agent::process {
 namespace {
@@ -88,9 +87,7 @@ class ContainerRoot {
  private:
   [[nodiscard]] bool of_image() const { return !config_.layers.empty(); }
   [[nodiscard]] bool of_host() const { return !of_image() && !shim_.roots.place.empty(); }
-  [[nodiscard]] std::string base() const {
-    return folder_of(shim_, config_);
-  }
+  [[nodiscard]] std::string base() const { return folder_of(shim_, config_); }
 
   Result<void> collect_mounts() {
     mounts_ = config_.mounts;
@@ -171,8 +168,8 @@ class ContainerRoot {
 
   Result<void> take_folder() {
     if (wish_.ready) return {};
-    auto folder =
-        of_host() ? make_host_root(shim_.roots, wish_.owner) : make_folder(shim_.roots, wish_.owner);
+    auto folder = of_host() ? make_host_root(shim_.roots, wish_.owner)
+                            : make_folder(shim_.roots, wish_.owner, FolderKind::kImage);
     if (!folder) return fail(folder.error());
     const auto moved = move_in(*folder, shim_, config_);
     if (!moved) return fail(moved.error());
@@ -191,7 +188,7 @@ class ContainerRoot {
 
   /// An overlay over the image's directories: they themselves are never changed.
   Result<void> enter_image() {
-    for (const auto* name : kImageDirectories) {  // there already where images are expected
+    for (const auto* name : kImageDirectories) {  // there already unless another kind was expected
       const auto made = make_directories(base() + "/" + name, wish_.owner);
       if (!made) return made;
     }
@@ -218,8 +215,7 @@ class ContainerRoot {
     // Again, as the umask took some of it.
     if (mkdirat(root.get(), "tmp", 01777) == 0 && fchmodat(root.get(), "tmp", 01777, 0) != 0)
       return fail(system_error("chmod /tmp", errno));
-    const auto furnished =
-        wish_.ready ? furnish_from_host(root.get()) : furnish_root(root.get());
+    const auto furnished = wish_.ready ? furnish_from_host(root.get()) : furnish_root(root.get());
     if (!furnished) return furnished;
     return change_root(merged);
   }

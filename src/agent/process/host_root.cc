@@ -8,13 +8,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
+#include <functional>
 
 #include "agent/files.h"
 #include "agent/process/bound_root.h"
 #include "agent/process/devices.h"
 #include "agent/process/mounts.h"
-#include "agent/process/own_folder.h"
 #include "base/strings.h"
 
 namespace muster::agent::process {
@@ -181,7 +180,7 @@ Result<std::string> furnish_host_root(const RootPlan& plan,
   if (furnished) furnished = furnish_root(root.get());
   if (!furnished) return fail(furnished.error());
   const bool again = !used.empty() && renew_folder(used, plan, owner);
-  auto folder = again ? used : make_folder(plan, owner);
+  auto folder = again ? used : make_folder(plan, owner, FolderKind::kHost);
   if (!folder) return fail(folder.error());
   const auto bound = bind_own(root.get(), merged, plan, *folder, owner);
   if (!bound) return fail(bound.error());
@@ -212,9 +211,11 @@ Result<std::string> make_host_root(const RootPlan& plan,
   return furnish_host_root(plan, owner, programs, used);
 }
 
-Result<HostRoot> make_host_root_apart(const RootPlan& plan,
-                                      const Owner& owner,
-                                      const std::string& used) {
+namespace {
+
+/// `make` mounts at the plan's "merged" and says where the folder is.
+Result<HostRoot> make_apart(const RootPlan& plan,
+                            const std::function<Result<std::string>()>& make) {
   const MountsOfCaller here;
   if (!here || unshare(CLONE_NEWNS) != 0)
     return fail(system_error("make a mount namespace", errno));
@@ -222,13 +223,36 @@ Result<HostRoot> make_host_root_apart(const RootPlan& plan,
   made.mounts.reset(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
   Result<std::string> folder = fail(Code::kInternal, "mounts cannot be made private");
   if (made.mounts && ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0)
-    folder = make_host_root(plan, owner, used);
+    folder = make();
   Result<void> done;
   if (folder) done = change_root(plan.place + "/merged");
   if (!here.come_back()) return fail(system_error("leave a mount namespace", errno));
   if (!folder) return fail(folder.error());
   if (!done) return fail(done.error());
   made.folder = std::move(*folder);
+  return made;
+}
+
+}  // namespace
+
+Result<HostRoot> make_host_root_apart(const RootPlan& plan,
+                                      const Owner& owner,
+                                      const std::string& used) {
+  return make_apart(plan, [&] { return make_host_root(plan, owner, used); });
+}
+
+Result<HostRoot> make_image_parts_apart(const RootPlan& plan, const Owner& owner) {
+  auto made = make_apart(plan, [&]() -> Result<std::string> {
+    const auto merged = plan.place + "/merged";
+    if (::mount("tmpfs", merged.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k") != 0)
+      return fail(system_error("mount a place for /dev and /sys", errno));
+    const Fd root(open(merged.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    for (const auto* name : {"dev", "sys"}) mkdirat(root.get(), name, 0755);
+    const auto furnished = furnish_root(root.get());
+    if (!furnished) return fail(furnished.error());
+    return make_folder(plan, owner, FolderKind::kImage);
+  });
+  if (made) made->kind = FolderKind::kImage;
   return made;
 }
 

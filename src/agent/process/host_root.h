@@ -14,6 +14,7 @@
 
 #include "agent/fd.h"
 #include "agent/process/mask.h"
+#include "agent/process/own_folder.h"
 #include "agent/process/user_range.h"
 #include "base/result.h"
 
@@ -22,6 +23,8 @@ namespace muster::agent::process {
 struct HostRoot {
   Fd mounts;           // the namespace
   std::string folder;  // in the plan's `ahead`; the taker moves it
+  /// For a container of an image: of the root there is only the /dev and /sys.
+  FolderKind kind = FolderKind::kHost;
 };
 
 /// In a mount namespace of the caller's own whose mounts reach nobody else, at the plan's "merged".
@@ -34,6 +37,9 @@ Result<std::string> make_host_root(const RootPlan& plan,
 Result<HostRoot> make_host_root_apart(const RootPlan& plan,
                                       const Owner& owner,
                                       const std::string& used = "");
+/// And what a container of an image can be given ahead.
+Result<HostRoot> make_image_parts_apart(const RootPlan& plan, const Owner& owner);
+
 /// /sys and /dev of a container's own, in any root.
 Result<void> furnish_root(int root);
 

@@ -110,13 +110,24 @@ Result<void> Namespaces::make_users(const ShimConfig& config) {
 
 void Namespaces::make_root(const RootPlan& plan) {
   if (plan.place.empty()) return;
-  auto made = make_host_root_apart(plan, owner(), used_folder_);
-  if (!made) return;  // the container finds out why and says so
   std::error_code ignored;
+  if (!ready_root_.folder.empty()) std::filesystem::remove_all(ready_root_.folder, ignored);
+  ready_root_ = {};
+  const auto kind = last_kind_.value_or(plan.for_images ? FolderKind::kImage : FolderKind::kHost);
+  auto made = kind == FolderKind::kHost ? make_host_root_apart(plan, owner(), used_folder_)
+                                        : make_image_parts_apart(plan, owner());
+  if (!made) return;  // the container finds out why and says so
   if (made->folder != used_folder_ && !used_folder_.empty())
     std::filesystem::remove_all(used_folder_, ignored);
   used_folder_.clear();
   ready_root_ = std::move(*made);
+}
+
+HostRoot Namespaces::take_root(FolderKind kind) {
+  last_kind_ = kind;
+  // The /dev and /sys of a host root are as good for an image.
+  if (kind == FolderKind::kHost && ready_root_.kind != kind) return {};
+  return std::exchange(ready_root_, {});
 }
 
 bool Namespaces::renew(const ShimConfig& config, std::uint32_t address) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -41,8 +42,8 @@ class Namespaces {
   /// pod before, if one was. Once entered, with the machine's mounts.
   void make_root(const RootPlan& plan);
   void keep_folder(std::string folder) { used_folder_ = std::move(folder); }
-  /// The one made ahead; none: it is yet to be made.
-  HostRoot take_root() { return std::exchange(ready_root_, {}); }
+  /// The one made ahead, if it suits; none: it is yet to be made. The next one is of this kind.
+  HostRoot take_root(FolderKind kind);
   /// Whose files and processes those of the pod are: users of its own, if it has them.
   [[nodiscard]] Owner owner() const { return {first_id_, users_.get()}; }
 
@@ -55,6 +56,7 @@ class Namespaces {
   Fd users_;
   uid_t first_id_ = 0;
   HostRoot ready_root_;
+  std::optional<FolderKind> last_kind_;
   std::string used_folder_;
 };
 

@@ -33,9 +33,6 @@ struct Entry {
 };
 std::map<std::string, Entry> entries_of(const RootPlan& plan) {
   std::map<std::string, Entry> out;
-  if (plan.for_images) {
-    for (const auto* name : kImageDirectories) out[name] = {};
-  }
   for (const auto& own : kOwnDirectories) {
     out[own.name] = {own.mode, false};
     // What is shown of the machine below it has a place there.
@@ -101,15 +98,16 @@ bool lies_in(const std::string& path, const std::string& folder) {
 
 }  // namespace
 
-Result<std::string> make_folder(const RootPlan& plan, const Owner& owner) {
+Result<std::string> make_folder(const RootPlan& plan, const Owner& owner, FolderKind kind) {
   if (plan.ahead.empty()) return fail(Code::kInternal, "there is no place for containers' folders");
   // Not after the process: first processes of containers, which make one too, are all number 1.
   std::string folder = plan.ahead + "/XXXXXX";
   if (mkdtemp(folder.data()) == nullptr || chmod(folder.c_str(), 0755) != 0)
     return fail(system_error(fmt::format("make a folder in \"{}\"", plan.ahead), errno));
   std::vector<std::pair<std::string, mode_t>> wanted;
-  for (const auto& own : kOwnDirectories) wanted.emplace_back(folder + "/" + own.name, own.mode);
-  if (plan.for_images) {
+  if (kind == FolderKind::kHost) {
+    for (const auto& own : kOwnDirectories) wanted.emplace_back(folder + "/" + own.name, own.mode);
+  } else {
     for (const auto* name : kImageDirectories) wanted.emplace_back(folder + "/" + name, 0755);
   }
   for (const auto& [path, mode] : wanted) {

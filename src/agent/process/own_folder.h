@@ -32,8 +32,9 @@ inline constexpr OwnDirectory kOwnDirectories[] = {{"tmp", "/tmp", 01777},
 /// And those that an overlay over an image needs.
 inline constexpr const char* kImageDirectories[] = {"upper", "work", "merged"};
 
+enum class FolderKind { kHost, kImage };
 /// One in the plan's `ahead` that nobody has taken yet.
-Result<std::string> make_folder(const RootPlan& plan, const Owner& owner);
+Result<std::string> make_folder(const RootPlan& plan, const Owner& owner, FolderKind kind);
 
 /// Where a container's folder is.
 std::string folder_of(const ShimConfig& shim, const ContainerConfig& config);

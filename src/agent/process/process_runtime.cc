@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "agent/files.h"
@@ -487,7 +488,10 @@ class ProcessRuntime final : public Runtime {
     std::uint32_t next = 0;  // an address for the pod that may follow
     if (!link->config.sandbox.host_network && warm_.has_room()) next = pool_.take().value_or(0);
     if (next != 0) body["address"] = next;
+    std::optional<WarmPool::Ending> ending;
+    if (next != 0) ending.emplace(warm_);
     const auto told = co_await link->call("shutdown", std::move(body));
+    ending.reset();
     if (link->rests && !stopping_) {
       warm_.rest({std::move(link->rests), next});
       co_return true;

@@ -167,10 +167,11 @@ TEST_F(SandboxReuseTest, AFolderInWhichAPodLeftSomethingGoesWithIt) {
     const std::string look = "stat -c '%i' /tmp /home";
     std::set<std::string> seen;
     int number = 0;
-    for (const std::string leave : {"echo mine > /var/tmp/mine",
-                                    "mkdir /home/mine",
-                                    "python3 -c 'import os; os.setxattr(\"/tmp\", \"user.a\", b\"mine\")'",
-                                    "chattr +d /root"}) {
+    for (const std::string leave :
+         {"echo mine > /var/tmp/mine",
+          "mkdir /home/mine",
+          "python3 -c 'import os; os.setxattr(\"/tmp\", \"user.a\", b\"mine\")'",
+          "chattr +d /root"}) {
       const auto pod = co_await run_pod(fmt::format("pod-{}", number++), look + "; " + leave);
       EXPECT_EQ(split(pod.log, '\n').size(), 4U) << pod.log;
       seen.insert(pod.log.substr(pod.log.find('\n')));

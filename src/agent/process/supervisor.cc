@@ -242,8 +242,7 @@ void Supervisor::keep_folder() {
   const auto found = std::find_if(containers_.begin(), containers_.end(), [](const auto& item) {
     return item.second.config.layers.empty();
   });
-  if (found != containers_.end())
-    namespaces_.keep_folder(take_back(config_, found->second.config));
+  if (found != containers_.end()) namespaces_.keep_folder(take_back(config_, found->second.config));
 }
 
 namespace {

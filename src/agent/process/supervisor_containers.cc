@@ -166,7 +166,8 @@ pid_t Supervisor::launch_container(Container& container,
 /// A root that was made ahead for this owner, with its folder in the container's place.
 Fd Supervisor::take_root(const ContainerConfig& wanted, const Owner& owner) {
   if (owner.mapped() != namespaces_.owner().mapped()) return {};
-  auto ready = namespaces_.take_root();
+  auto ready =
+      namespaces_.take_root(wanted.layers.empty() ? FolderKind::kHost : FolderKind::kImage);
   if (!ready.mounts) return {};
   const auto moved = move_in(ready.folder, config_, wanted);
   return moved && *moved ? std::move(ready.mounts) : Fd();

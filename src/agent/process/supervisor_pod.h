@@ -162,8 +162,8 @@ class Supervisor {
   Fd listener_, signals_, own_pid_namespace_, shared_pid_namespace_;
   std::map<std::string, Container> containers_;  // by id; one attempt of each name
   std::map<pid_t, Exec> execs_;
-  Fd spent_;  // mounts that nobody needs; the kernel takes its time to remove them
-  bool powerful_ = false;  // a container could have changed the network
+  Fd spent_;                   // mounts that nobody needs; the kernel takes its time to remove them
+  bool powerful_ = false;      // a container could have changed the network
   bool shares_files_ = false;  // a container had files together with other pods
   bool unsaved_ = false;       // the state of containers has changed since it was written
   bool done_ = false;

@@ -62,7 +62,7 @@ std::vector<std::uint32_t> WarmPool::stop() {
 
 Task<std::optional<WarmSandbox>> WarmPool::take() {
   const auto stopped = stopped_;
-  if (ready_.empty() && resting_ > waiting_.size()) {
+  if (ready_.empty() && resting_ + ending_ > waiting_.size()) {
     const std::shared_ptr<Signal> comes_back = loop_.make_signal();
     waiting_.push_back(comes_back);
     co_await comes_back->wait(kPatience);

@@ -48,6 +48,17 @@ class WarmPool {
   }
   /// One that served a pod; it is used again once it says that it is "warm".
   void rest(WarmSandbox one);
+  /// While one of these lives, a supervisor is asked to end its pod and to come back.
+  class Ending {
+   public:
+    explicit Ending(WarmPool& pool) : pool_(&pool) { ++pool_->ending_; }
+    ~Ending() { --pool_->ending_; }
+    Ending(const Ending&) = delete;
+    Ending& operator=(const Ending&) = delete;
+
+   private:
+    WarmPool* pool_;
+  };
 
   /// While one of these lives, nothing is made.
   class Busy {
@@ -73,7 +84,7 @@ class WarmPool {
   std::size_t size_ = 0, kept_max_ = 0;
   int busy_ = 0;
   std::shared_ptr<bool> stopped_;  // coroutines hold it: they may outlive the pool
-  std::size_t resting_ = 0;
+  std::size_t resting_ = 0, ending_ = 0;
   std::deque<WarmSandbox> ready_;
   std::deque<std::shared_ptr<Signal>> waiting_;  // for one that rests
   std::unique_ptr<Signal> wanted_;
