@@ -76,7 +76,7 @@ const parts = {
     await admin.getByRole('button', { name: 'Create Bulk Users' }).click();
     await admin.getByLabel('CSV').fill('carol,secret-1,,false,\ndan,x,,,');
     check('15 the preview has an error for the line that is wrong', /six characters/.test(await admin.getByRole('dialog').innerText()));
-    await admin.getByRole('button', { name: 'Create 1 users' }).click();
+    await admin.getByRole('button', { name: 'Create 1 user' }).click();
     await admin.getByText('created', { exact: true }).waitFor();
     await admin.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
     const alice = await person();

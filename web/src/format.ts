@@ -45,6 +45,12 @@ export function clock(at: number | null | undefined, now = Date.now(), seconds =
   if (new Date(now).toDateString() === d.toDateString()) return time;
   return `${day(at)} ${time}`;
 }
+/** Under tick i of an axis: midnight has the name of its day, so that no other tick needs it, but for the first. */
+export function tickWord(at: number, i: number, now: number): string {
+  const d = new Date(at);
+  if (d.getHours() + d.getMinutes() === 0) return day(at);
+  return i === 0 ? clock(at, now) : clock(at, at);
+}
 export function day(at: number): string {
   return new Date(at).toLocaleDateString(language.value === 'zh' ? 'zh-CN' : 'en-GB', { day: 'numeric', month: 'short' });
 }

@@ -231,7 +231,7 @@ Task<void> serve_lookup(ApiWorld api, ApiCall call) {
                           {"state", "ok"},
                           {"version", api.world.options.version},
                           {"leader", ""},
-                          {"text", fmt::format("{} tabs are open", api.hub.sockets())},
+                          {"text", fmt::format("open tabs: {}", api.hub.sockets())},
                           {"since", nullptr}});
     components.push_back(
         {{"name", "scheduler"},

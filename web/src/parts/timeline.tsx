@@ -1,7 +1,7 @@
 /** The story of a gang: a bar an attempt, thin lanes for tasks, evictions, and what is foretold right of now. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { clock, exact, num, span } from '../format';
+import { clock, exact, num, span, tickWord } from '../format';
 import type { Segment, SegmentKind, Timeline } from '../shapes/job';
 import { A } from '../state/route';
 import { jobHref } from '../state/url';
@@ -71,7 +71,7 @@ function Picture({ data }: { data: Timeline }): JSX.Element {
   return (
     <div ref={box}><svg class="tl" width={W} height={bottom + 24} viewBox={`0 0 ${W} ${bottom + 24}`} role="img" aria-label={t('Timeline of attempts')}>
       <Hatches />
-      {ticks(from, to, Math.max(2, Math.floor((W - LEFT) / 90))).map((at) => <g key={at}><line class="grid-line" x1={x(at)} x2={x(at)} y1="16" y2={bottom} /><text x={x(at)} y="11" text-anchor="middle">{clock(at, data.now)}</text></g>)}
+      {ticks(from, to, Math.max(2, Math.floor((W - LEFT) / 90))).map((at, i) => <g key={at}><line class="grid-line" x1={x(at)} x2={x(at)} y1="16" y2={bottom} /><text x={x(at)} y="11" text-anchor="middle">{tickWord(at, i, data.now)}</text></g>)}
       {parts}
       {data.marks.filter((m) => m.kind === 'evicted').map((m) => (
         <g key={m.at}><line class="evicted" x1={x(m.at)} x2={x(m.at)} y1="18" y2={bottom} /><text class="evicted-text" x={x(m.at) - 5} y={bottom + 12} text-anchor="end">{t('evicted {time}', { time: clock(m.at, data.now) })}{m.by ? ` ${t('by {job}', { job: m.by })}` : ''}</text></g>

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { get, jobPath } from '../api';
-import { bytes, clock, gpus, num, prio, span } from '../format';
+import { bytes, clock, gpus, num, prio, span, tickWord } from '../format';
 import { serverNow } from '../live/socket';
 import type { Alternative, Wait, WaitNodes } from '../shapes/job';
 import { A, go } from '../state/route';
@@ -191,7 +191,7 @@ function StartAxis({ wait, now, name }: { wait: Wait; now: number; name: string 
   const high = x(wait.startHigh ?? wait.start!);
   return (
     <div ref={box}><svg class="tl" width={W} height="64" viewBox={`0 0 ${W} 64`} role="img" aria-label={t('8 in 10: {low} – {high}', { low: clock(wait.startLow ?? wait.start, now), high: clock(wait.startHigh ?? wait.start, now) })} style={{ margin: '6px 0' }}>
-      {ticks.map((at) => <g key={at}><line class="grid-line" x1={x(at)} x2={x(at)} y1="16" y2="62" /><text x={x(at)} y="11" text-anchor="middle">{clock(at, now)}</text></g>)}
+      {ticks.map((at, i) => <g key={at}><line class="grid-line" x1={x(at)} x2={x(at)} y1="16" y2="62" /><text x={x(at)} y="11" text-anchor="middle">{tickWord(at, i, now)}</text></g>)}
       <text x="0" y="38" class="label">{left > 100 ? (name.length > 14 ? `${name.slice(0, 13)}…` : name) : t('Start')}</text>
       <line class="now" x1={left} x2={left} y1="14" y2="62" /><text x={left} y="11" text-anchor="middle" class="axis-now">{t('now')}</text>
       <rect class="range" x={low} y="26" width={Math.max(4, high - low)} height="16" rx="8" />

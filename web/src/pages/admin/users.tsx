@@ -87,7 +87,7 @@ function batch(names: string[], vcs: string[], what: 'password' | 'vcs', after: 
         for (const username of names) await pai.call('PUT', '/users', { data: what === 'password' ? { username, password: f.get('password') } : { username, virtualCluster: f.getAll('vc') }, patch: true }).catch((e: unknown) => failed.push(`${username}: ${said(e)}`));
         if (failed.length) setWrong(failed); else { closeDialog(); after(); }
       }}>
-        <h2>{what === 'password' ? t('Set the password of {n} users', { n: names.length }) : t('Set virtual clusters of {n} users', { n: names.length })}</h2><p class="soft">{names.join(', ')}</p>
+        <h2>{what === 'password' ? (names.length === 1 ? t('Set the password of {user}', { user: names[0]! }) : t('Set the password of {n} users', { n: names.length })) : names.length === 1 ? t('Set virtual clusters of {user}', { user: names[0]! }) : t('Set virtual clusters of {n} users', { n: names.length })}</h2><p class="soft">{names.join(', ')}</p>
         {what === 'password' ? <label>{t('New password')}<input class="field" type="password" name="password" minLength={6} required autocomplete="new-password" data-first /></label> : <fieldset><legend>{t('Virtual clusters')}</legend><div class="pair">{vcs.map((v) => <label key={v} class="check"><input type="checkbox" name="vc" value={v} />{v}</label>)}</div></fieldset>}
         {wrong.map((w) => <p key={w} class="wrong">{w}</p>)}
         <div class="foot"><button type="button" class="button" onClick={closeDialog}>{t('Close')}</button><button class="button first">{t('Save')}</button></div>
@@ -116,7 +116,7 @@ function bulk(vcs: string[], after: () => void): void {
         <textarea class="field mono" rows={6} style={{ width: '100%', margin: '8px 0' }} aria-label="CSV" placeholder={'username,password,email,admin,virtual cluster\ncarol,secret-1,carol@example.org,false,vc1|default'} value={text} onInput={(e) => setText(e.currentTarget.value)} data-first />
         <input type="file" accept=".csv,text/csv" aria-label={t('Import')} onChange={(e) => { void e.currentTarget.files?.[0]?.text().then(setText); }} />
         {lines.length ? <table class="tight" style={{ marginTop: '8px' }}><thead><tr><th>{t('Line')}</th><th>{t('User Name')}</th><th>{t('Email')}</th><th>{t('Virtual Clusters')}</th><th>{t('Result')}</th></tr></thead><tbody>{lines.slice(0, 200).map((l) => <tr key={l.line}><td>{l.line}</td><td class="strong">{l.username}</td><td>{l.email}</td><td>{l.admin ? t('all') : l.vcs.join(', ')}</td><td class={l.wrong ? 'bad' : ''}>{results[l.line] ?? (l.wrong || t('will be created'))}</td></tr>)}</tbody></table> : null}
-        <div class="foot"><button class="button" onClick={closeDialog}>{t('Close')}</button><button class="button first" disabled={!good.length || Object.keys(results).length > 0} onClick={() => void run()}>{t('Create {n} users', { n: good.length })}</button></div>
+        <div class="foot"><button class="button" onClick={closeDialog}>{t('Close')}</button><button class="button first" disabled={!good.length || Object.keys(results).length > 0} onClick={() => void run()}>{(good.length === 1 ? t('Create 1 user') : t('Create {n} users', { n: good.length }))}</button></div>
       </>
     );
   };

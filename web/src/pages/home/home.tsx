@@ -143,7 +143,7 @@ const Free = ({ counts }: { counts: Counts }): JSX.Element => {
             ))}
           </ul>
         ) : <p class="faint">{t('None is free now.')}</p>}
-        {counts.gpus?.held || off ? <p class="faint" style={{ marginTop: '8px', paddingTop: '8px', borderTop: '1px solid var(--line)' }}>{counts.gpus?.held ? t('{n} more GPUs are held for reservations. ', { n: num(counts.gpus.held) }) : ''}{off ? t('{n} nodes are cordoned or not ready.', { n: num(off) }) : ''}</p> : null}
+        {counts.gpus?.held || off ? <p class="faint" style={{ marginTop: '8px', paddingTop: '8px', borderTop: '1px solid var(--line)' }}>{counts.gpus?.held ? t('{n} more GPUs are held for reservations. ', { n: num(counts.gpus.held) }) : ''}{off ? (off === 1 ? t('1 node is cordoned or not ready.') : t('{n} nodes are cordoned or not ready.', { n: num(off) })) : ''}</p> : null}
       </div>
     </section>
   );

@@ -1,7 +1,7 @@
 /** Nodes, tenants or jobs against time: past from records, future as it is foretold. */
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { clock, exact, jobs as countJobs, num, save, slot, span } from '../../format';
+import { clock, exact, jobs as countJobs, num, save, slot, span, tickWord } from '../../format';
 import { serverNow } from '../../live/socket';
 import { useValue } from '../../live/use';
 import { useBoxWidth } from '../../parts/box';
@@ -75,15 +75,24 @@ function Chart({ data, of }: { data: Gantt; of: { current: SVGSVGElement | null 
   });
   // On a narrow screen one begins where it is now.
   useEffect(() => { const frame = box.current?.closest('.gantt-frame'); if (frame && frame.scrollWidth > frame.clientWidth) frame.scrollLeft = Math.max(0, x(data.now) - frame.clientWidth * 0.7); }, [data.from]);
+  // The names of the rows stay at the left when the picture is moved sideways.
+  useEffect(() => {
+    const frame = box.current?.closest<HTMLElement>('.gantt-frame');
+    if (!frame) return;
+    const follow = (): void => frame.style.setProperty('--scrolled', `${frame.scrollLeft}px`);
+    follow();
+    frame.addEventListener('scroll', follow, { passive: true });
+    return () => frame.removeEventListener('scroll', follow);
+  }, []);
   return (
     <div ref={box}><svg class="gantt" ref={of} width={W} height={y + 24} viewBox={`0 0 ${W} ${y + 24}`} role="img" aria-label={t('Timeline')} xmlns="http://www.w3.org/2000/svg">
       <Hatches />
-      {ticks(data.from, data.to, Math.max(3, Math.floor((W - LEFT) / 100))).filter((at) => x(at) < W - 30).map((at) => <g key={at}><line class="grid-line" x1={x(at)} x2={x(at)} y1="18" y2={y} /><text x={x(at)} y="12" text-anchor="middle">{clock(at, data.now)}</text></g>)}
+      {ticks(data.from, data.to, Math.max(3, Math.floor((W - LEFT) / 100))).filter((at) => x(at) < W - 30).map((at, i) => <g key={at}><line class="grid-line" x1={x(at)} x2={x(at)} y1="18" y2={y} /><text x={x(at)} y="12" text-anchor="middle">{tickWord(at, i, data.now)}</text></g>)}
       {lanes.map(({ lane, bars, top, height }) => (
         <g key={lane.name}>
-          <text class="label" x="0" y={top + 12}>{lane.name.length > LEFT / 7.5 ? `${lane.name.slice(0, Math.floor(LEFT / 7.5) - 1)}…` : lane.name}</text>
           <line class="grid-line" x1="0" x2={W} y1={top + height + 4} y2={top + height + 4} />
           {bars.map(({ bar, row }, i) => <Bar key={i} bar={bar} x={x} y={top + row * 18} now={data.now} end={data.to} />)}
+          <text class="label" x="0" y={top + 12}>{lane.name.length > LEFT / 7.5 ? `${lane.name.slice(0, Math.floor(LEFT / 7.5) - 1)}…` : lane.name}</text>
         </g>
       ))}
       {data.now >= data.from && data.now <= data.to ? <><line class="now" x1={x(data.now)} x2={x(data.now)} y1="18" y2={y + 4} /><g transform={`translate(${Math.min(W - 42, Math.max(LEFT, x(data.now)))} ${y + 12})`}><rect class="nowpill" x="-38" y="-9" width="76" height="18" rx="9" /><text class="nowtext" y="4" text-anchor="middle">{t('now {time}', { time: clock(data.now, data.now) })}</text></g></> : null}

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { get, search } from '../../api';
-import { clock, num, save, span } from '../../format';
+import { clock, num, save, span, tickWord } from '../../format';
 import { serverNow } from '../../live/socket';
 import { useBoxWidth } from '../../parts/box';
 import { said } from '../../parts/dialog';
@@ -118,7 +118,7 @@ function Difference({ job: j }: { job: Whatif['jobs'][number] }): JSX.Element {
 function Axis({ now, end }: { now: number; end: number }): JSX.Element {
   const [box, W] = useBoxWidth<HTMLDivElement>(320);
   const x = (at: number): number => ((W - 8) * (at - now)) / (end - now) + 2;
-  return <div ref={box}><svg class="tl" width={W} height="18" aria-hidden="true">{ticks(now, end, Math.max(2, Math.floor(W / 80))).filter((at) => x(at) > 20 && x(at) < W - 20).map((at) => <text key={at} x={x(at)} y="12" text-anchor="middle">{clock(at, now)}</text>)}</svg></div>;
+  return <div ref={box}><svg class="tl" width={W} height="18" aria-hidden="true">{ticks(now, end, Math.max(2, Math.floor(W / 80))).filter((at) => x(at) > 20 && x(at) < W - 20).map((at, i) => <text key={at} x={x(at)} y="12" text-anchor="middle">{tickWord(at, i, now)}</text>)}</svg></div>;
 }
 function Pair({ job, now, end }: { job: Whatif['jobs'][number]; now: number; end: number }): JSX.Element {
   const [box, W] = useBoxWidth<HTMLDivElement>(320);
