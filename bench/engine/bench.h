@@ -36,5 +36,6 @@ void backfill_learned();
 void deep_backlog();
 void copies();
 void preempt_min();
+void scale();
 
 }  // namespace muster::bench

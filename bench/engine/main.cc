@@ -1,4 +1,4 @@
-// engine_bench [decisions gang fgd-openb backfill-philly backfill-learned deep-backlog copies preempt-min]: all by default.
+// engine_bench [decisions gang fgd-openb backfill-philly backfill-learned deep-backlog copies preempt-min scale]: all by default.
 #include <sys/resource.h>
 #include <zlib.h>
 
@@ -78,7 +78,8 @@ int main(int argc, char** argv) {
                                                     {"backfill-learned", backfill_learned},
                                                     {"deep-backlog", deep_backlog},
                                                     {"copies", copies},
-                                                    {"preempt-min", preempt_min}};
+                                                    {"preempt-min", preempt_min},
+                                                    {"scale", scale}};
   for (const auto& [name, run] : all) {
     bool wanted = argc == 1;
     for (int i = 1; i < argc; ++i) wanted |= std::strcmp(argv[i], name) == 0;
