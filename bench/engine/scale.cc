@@ -45,7 +45,7 @@ void scale() {
   (void)e.decide(Time::from_seconds(1));
   fmt::print("  nodes: {:.2f} s, {} MiB\n", thread_seconds() - begun, resident_mib());
   double spent = 0, slowest = 0;
-  std::size_t bound = 0;
+  std::size_t bound = 0, slowest_at = 0;
   for (std::size_t i = 0; i < kPods; i += kBatch) {
     std::vector<Event> arrivals;
     for (std::size_t k = i; k < i + kBatch; ++k)
@@ -57,13 +57,16 @@ void scale() {
     }
     const double took = thread_seconds() - start;
     spent += took;
+    if (took > slowest) slowest_at = i;
     slowest = std::max(slowest, took);
   }
-  fmt::print("  pods: {} bound, {:.0f} decisions/s, slowest thousand {:.1f} ms, {} MiB\n",
-             bound,
-             static_cast<double>(kPods) / spent,
-             slowest * 1e3,
-             resident_mib());
+  fmt::print(
+      "  pods: {} bound, {:.0f} decisions/s, slowest thousand {:.1f} ms (from pod {}), {} MiB\n",
+      bound,
+      static_cast<double>(kPods) / spent,
+      slowest * 1e3,
+      slowest_at,
+      resident_mib());
   Group group;
   group.key = "bench/g";
   group.min_member = kGang;
