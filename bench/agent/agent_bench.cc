@@ -142,12 +142,14 @@ struct RuntimeBench {
       fs::create_directories(layers.back() + "/bin");
       fs::create_directories(layers.back() + "/etc");
     }
+    std::string why;
     for (const auto* path : {"/bin/busybox", "/usr/bin/busybox"}) {
       std::error_code failed;
       fs::copy_file(path, layers.back() + "/bin/true", failed);
       if (!failed) return true;
+      why = fmt::format("{}: {}", path, failed.message());
     }
-    fmt::print(stderr, "busybox-static is not installed\n");
+    fmt::print(stderr, "the image needs a static busybox (Debian: busybox-static): {}\n", why);
     return false;
   }
 
@@ -174,7 +176,11 @@ struct RuntimeBench {
       if (!layers.empty()) container.image_user = "";
       container.log_path = sandbox.directory + "/log";
       const auto started = co_await runtime->start_container(id, container);
-      if (!started) fmt::print(stderr, "{}\n", started.error().message);
+      const auto problem = started ? started->message : started.error().message;
+      if (!problem.empty()) {
+        fmt::print(stderr, "{}\n", problem);
+        break;
+      }
       times.push_back(ms_of(loop.monotonic() - start));
       (void)co_await runtime->remove_sandbox(id);
     }
@@ -295,7 +301,10 @@ int run(int argc, char** argv) {
   if (mode == "runtime" || mode == "image") {
     char name[] = "/tmp/muster-bench-XXXXXX";
     RuntimeBench bench{loop, mkdtemp(name), nullptr, {}, 0, count, 0, nullptr, {}};
-    if (mode == "image" && !bench.make_layers()) return 1;
+    if (mode == "image" && !bench.make_layers()) {
+      fs::remove_all(bench.directory);
+      return 1;
+    }
     agent::process::ProcessRuntimeOptions options;
     options.directory = bench.directory;
     options.shim_binary = "/proc/self/exe";
@@ -305,7 +314,7 @@ int run(int argc, char** argv) {
     loop.run_until_done(bench.run(argc > 3 ? std::atoi(argv[3]) : 1));
     agent::remove_run_directory(bench.directory + "/run");
     fs::remove_all(bench.directory);
-    return 0;
+    return bench.times.size() == static_cast<std::size_t>(count) ? 0 : 1;
   }
   if (mode == "api" || mode == "hollow") {
     auto client = client::connect(loop, {});
