@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
@@ -48,10 +49,14 @@ Network look_at_network() {
 /// The kernel frees some sockets, those that asked it for addresses among them, a moment after they
 /// were closed.
 bool network_becomes_unused() {
-  constexpr int kLooks = 20;
-  constexpr useconds_t kPauseUs = 5000;
-  for (int look = 0; look < kLooks; ++look) {
-    if (look > 0) usleep(kPauseUs);
+  constexpr useconds_t kPauseUs = 500, kPauseMaxUs = 8000;
+  constexpr useconds_t kPatienceUs = 100'000;
+  useconds_t pause = kPauseUs;
+  for (useconds_t waited = 0; waited < kPatienceUs; waited += pause) {
+    if (waited > 0) {
+      usleep(pause);
+      pause = std::min(2 * pause, kPauseMaxUs);
+    }
     const auto state = look_at_network();
     if (state != Network::kInUse) return state == Network::kUnused;
   }
