@@ -11,8 +11,10 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -238,6 +240,40 @@ def bad_ones(w, check):
     check("a range goes up", "must be greater than or equal to `port`" in said, said)
 
 
+def rules_that_cannot_be_written(check):
+    """A pod that waits for policies says so, and muster ends though iptables-restore does not."""
+    programs = pathlib.Path(tempfile.mkdtemp(prefix="muster-policies-"))
+    hang = programs / "hang"
+    real = shutil.which("iptables-restore")
+    fake = programs / "iptables-restore"
+    fake.write_text(f'#!/bin/sh\n[ -e {hang} ] && exec sleep 1000\nexec {real} "$@"\n')
+    fake.chmod(0o755)
+    muster = Muster(nodes=1, gpus=0)
+    path = os.environ["PATH"]
+    os.environ["PATH"] = f"{programs}:{path}"
+    try:
+        with muster:
+            hang.touch()
+            world = World(muster)
+            world.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "red"}})
+            world.apply(policy("all"))
+            world.apply(pod("waits", ["sleep", "1000"]))
+
+            def told():
+                said = muster.kubectl("-n", "red", "get", "events", "-o", "json").stdout
+                return [x["message"] for x in json.loads(said)["items"] if x["reason"] == "NetworkNotReady"]
+
+            check("it says what it waits for", until(told))
+            begun = time.monotonic()
+            muster.process.terminate()
+            muster.process.wait(60)
+            took = time.monotonic() - begun
+            check("muster ends", took < 45, f"{took:.1f} s")
+    finally:
+        os.environ["PATH"] = path
+        shutil.rmtree(programs)
+
+
 SETTING = pathlib.Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
 
 
@@ -286,6 +322,8 @@ def main():
             print(case.__name__.replace("_", " "), flush=True)
             case(world, check)
             world.clear()
+    print("rules that cannot be written", flush=True)
+    rules_that_cannot_be_written(check)
     return check.close()
 
 

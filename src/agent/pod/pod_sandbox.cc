@@ -27,6 +27,8 @@ namespace {
 
 /// A pod that ends gives its GPUs back within moments.
 constexpr Duration kGpuWait = std::chrono::milliseconds(20);
+/// Policies are in force within a fraction of a second; a pod that waits longer says what for.
+constexpr Duration kPolicyWait = seconds(3);
 
 /// GPUs that pods of the node name, whether they have them yet or not: after a restart they are
 /// seen in any order.
@@ -160,6 +162,12 @@ Task<Result<void>> PodSandbox::try_make() {
   life_.state.pod_ip = made->address.empty() ? life_.context.host_ip : made->address;
   (void)write_file(life_.places.run + "/hosts", hosts_file(*life_.pod, life_.state.pod_ip));
   if (life_.context.in_force && !made->address.empty()) {
+    const auto late = life_.context.loop.after(kPolicyWait, [this] {
+      life_.event(nullptr,
+                  "Warning",
+                  "NetworkNotReady",
+                  "Waiting for the network policies of this node to be in force");
+    });
     const auto fenced = co_await life_.context.in_force();
     if (!fenced) {
       life_.event(nullptr,

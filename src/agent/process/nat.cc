@@ -1,20 +1,16 @@
 #include "agent/process/nat.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
-#include "agent/process/messages.h"
+#include "agent/process/run_program.h"
+#include "base/log.h"
 #include "base/strings.h"
-
-extern char** environ;
 
 namespace muster::agent::process {
 namespace {
@@ -100,51 +96,12 @@ std::string forward_rules(const NatConfig& config, const std::vector<Fence>& fen
   return "*filter\n" + chains + rules + ways + "COMMIT\n";
 }
 
-/// Runs a program with `input`; what it prints, or what it says on failure.
+/// Somebody else may hold the lock of the rules for a while. Whoever waits longer than this waits for
+/// something that does not end, and so would the end of muster.
+constexpr Duration kPatience = std::chrono::seconds(10);
+
 Result<std::string> run(std::vector<std::string> words, const std::string& input) {
-  int in[2], out[2], err[2];
-  if (pipe2(out, O_CLOEXEC) != 0) return fail(system_error("pipe", errno));
-  Fd out_read(out[0]), out_write(out[1]);
-  if (pipe2(in, O_CLOEXEC) != 0) return fail(system_error("pipe", errno));
-  Fd in_read(in[0]), in_write(in[1]);
-  if (pipe2(err, O_CLOEXEC) != 0) return fail(system_error("pipe", errno));
-  Fd err_read(err[0]), err_write(err[1]);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, in_read.get(), 0);
-  posix_spawn_file_actions_adddup2(&actions, out_write.get(), 1);
-  posix_spawn_file_actions_adddup2(&actions, err_write.get(), 2);
-  std::vector<char*> argv;
-  for (auto& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  pid_t pid = -1;
-  const int problem = posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (problem != 0) return fail(system_error(fmt::format("start \"{}\"", words[0]), problem));
-  in_read.reset();
-  out_write.reset();
-  err_write.reset();
-  for (std::size_t done = 0; done < input.size();) {
-    const auto wrote = write(in_write.get(), input.data() + done, input.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) break;
-    done += static_cast<std::size_t>(wrote);
-  }
-  in_write.reset();
-  const auto read_all = [](int fd) {  // one after the other: what is said on failure is short
-    std::string all;
-    char buffer[4096];
-    for (ssize_t got; (got = read(fd, buffer, sizeof buffer)) > 0;)
-      all.append(buffer, static_cast<std::size_t>(got));
-    return all;
-  };
-  auto printed = read_all(out_read.get());
-  const auto said = read_all(err_read.get());
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (status == 0) return printed;
-  return fail(Code::kInternal, fmt::format("{}: {}", words[0], trim(said)));
+  return run_program(std::move(words), input, kPatience);
 }
 
 /// The rules that lead from the machine's own chains to ours.
@@ -272,9 +229,16 @@ std::vector<std::string> bridges_gone_with_rules_left() {
 }
 
 void remove_nat(const std::string& bridge) {
-  for (const auto& jump : jumps(bridge)) (void)run(command(jump, "-D"), "");
+  bool hangs = false;  // what hung once hangs again, and the end of muster waits
+  const auto try_run = [&hangs](std::vector<std::string> words, const std::string& input) {
+    Result<std::string> done = fail(Code::kTimeout, "given up");
+    if (!hangs) done = run(std::move(words), input);
+    hangs = hangs || (!done && done.error().code == Code::kTimeout);
+    return done;
+  };
+  for (const auto& jump : jumps(bridge)) (void)try_run(command(jump, "-D"), "");
   for (const auto* table : {"nat", "filter"}) {
-    const auto there = run({"iptables", "-w", "-t", table, "-S"}, "");
+    const auto there = try_run({"iptables", "-w", "-t", table, "-S"}, "");
     if (!there) continue;
     std::string empty, remove;
     for (const auto& name : chains_in(*there, bridge)) {
@@ -282,9 +246,10 @@ void remove_nat(const std::string& bridge) {
       remove += fmt::format("-X {}\n", name);
     }
     if (!empty.empty())
-      (void)run({"iptables-restore", "--noflush", "-w"},
-                fmt::format("*{}\n{}{}COMMIT\n", table, empty, remove));
+      (void)try_run({"iptables-restore", "--noflush", "-w"},
+                    fmt::format("*{}\n{}{}COMMIT\n", table, empty, remove));
   }
+  if (hangs) log::warn("agent", "rules of bridge {} stay: iptables does not end", bridge);
 }
 
 }  // namespace muster::agent::process
