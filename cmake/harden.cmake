@@ -4,7 +4,7 @@
 # Tables of addresses are read-only once the program has started, all of them at once; no stack is executable.
 add_link_options(-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
 
-option(MUSTER_HARDEN "Compile with checks of stacks and buffers, and marks for control flow" OFF)
+option(MUSTER_HARDEN "Compile with checks of stacks and buffers, and marks for control flow" ON)
 if(MUSTER_HARDEN AND NOT MUSTER_SANITIZE)
   add_compile_options(-fstack-protector-strong -fstack-clash-protection)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
