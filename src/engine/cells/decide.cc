@@ -324,7 +324,8 @@ bool CellPolicy::make_room_in_queue(const std::string& key,
                                     Plan& plan) {
   if (member.spec.priority < 0 || kept_for_another(member, now)) return false;
   const auto over = tenants_.over(state_, member.tenant, devices_of(member.spec));
-  if (!over) return false;
+  // Asked of every gang that waits for its queue: nobody is looked at where that cannot help.
+  if (!over || spare_ < over->by) return false;
   std::map<std::string, std::vector<const Member*>> gangs;
   std::int64_t held = 0;
   for (const auto& [name, other] : members_) {

@@ -60,6 +60,7 @@ CellPolicy::CellPolicy(const CellPolicy& other, State& state)
       allocator_(other.allocator_),
       tenants_(other.tenants_),
       members_(other.members_),
+      spare_(other.spare_),
       waiting_(other.waiting_),
       seen_(other.seen_),
       gangs_(other.gangs_),
@@ -260,7 +261,10 @@ void CellPolicy::add_bound(Member& member, BindInfo bind, Time now) {
 
 void CellPolicy::charge(Member& member, std::int64_t devices) {
   tenants_.count(state_, member.tenant, devices - member.counted);
+  if (member.counted_as_spare) spare_ -= member.counted;
   member.counted = devices;
+  member.counted_as_spare = member.spec.priority < 0;
+  if (member.counted_as_spare) spare_ += devices;
 }
 
 void CellPolicy::release(Member& member) {

@@ -60,8 +60,9 @@ class CellPolicy final : public Policy {
     Time created, ends;            ///< ends: zero while unknown.
     Duration expected_duration{};  ///< Zero: unknown.
     std::optional<BindInfo> bound;
-    std::int64_t counted = 0;  ///< Devices counted for its queue.
-    Refusal refusal;           ///< Why it waits, as last looked at.
+    std::int64_t counted = 0;       ///< Devices counted for its queue.
+    bool counted_as_spare = false;  ///< Its priority was an opportunistic one then.
+    Refusal refusal;                ///< Why it waits, as last looked at.
     // An eviction that failed is tried again later and later.
     std::int32_t evict_failures = 0;
     std::optional<Time> spared_until;
@@ -141,6 +142,7 @@ class CellPolicy final : public Policy {
   CellAllocator allocator_;
   CellTenants tenants_;
   std::map<std::string, Member> members_;  ///< By key of the pod.
+  std::int64_t spare_ = 0;                 ///< Devices of opportunistic members.
   std::set<std::string> waiting_;
   /// Pods that something happened to since the last decision, with their devices if told.
   std::map<std::string, std::vector<std::int32_t>> seen_;
