@@ -1,6 +1,7 @@
 #include "controllers/common/caches.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/result.h"
@@ -177,10 +178,12 @@ std::vector<const json::Value*> Snapshot::controlled_by(std::string_view kind,
   if (of_kind == by_kind_.end()) return {};
   const OfKind& here = of_kind->second;
   if (!std::exchange(here.indexed, true)) {
+    const auto begun = std::chrono::steady_clock::now();
     for (const auto& object : here.objects) {
       const auto owner = json::text_at(controller_of(*object), "uid");
       if (!owner.empty()) here.by_owner[owner].push_back(object.get());
     }
+    indexing_ += std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begun);
   }
   const auto found = here.by_owner.find(std::string(uid));
   return found == here.by_owner.end() ? std::vector<const json::Value*>() : found->second;

@@ -99,6 +99,8 @@ class Snapshot final : public View {
                                         std::string_view name) const override;
   [[nodiscard]] std::optional<std::int64_t> priority_of(std::string_view name) const override;
   [[nodiscard]] std::string last_error() const override { return last_error_; }
+  /// What finding owners took: it grows with the namespace, and says nothing of the job.
+  [[nodiscard]] Duration indexing() const { return indexing_; }
 
  private:
   using Objects = std::vector<client::ObjectPtr>;
@@ -111,6 +113,7 @@ class Snapshot final : public View {
   std::map<std::string, OfKind, std::less<>> by_kind_;
   Objects priority_classes_;
   std::string last_error_;
+  mutable Duration indexing_ = Duration::zero();
 };
 
 }  // namespace muster::controllers

@@ -178,11 +178,15 @@ Task<Result<void>> Frame::work(std::string key) {
     state.written.clear();
   }
   std::unique_ptr<View> view;
+  const Snapshot* snapshot = nullptr;
   const bool beside = state.long_plan || asks_for_many(json::at(job, "spec"));
-  if (beside)
-    view = std::make_unique<Snapshot>(deps_.caches, namespace_of(job), state.last_error);
-  else
+  if (beside) {
+    auto made = std::make_unique<Snapshot>(deps_.caches, namespace_of(job), state.last_error);
+    snapshot = made.get();
+    view = std::move(made);
+  } else {
     view = std::make_unique<CacheView>(deps_.caches, namespace_of(job), state.last_error);
+  }
   const auto begun = deps_.env.monotonic();
   Plan plan;
   if (beside) {
@@ -194,7 +198,9 @@ Task<Result<void>> Frame::work(std::string key) {
   // A job of thousands of pods changes thousands of times in a row: it may take a fifth of a
   // worker, not all of it, and of the loop nothing.
   const auto took = deps_.env.monotonic() - begun;
-  state.long_plan = took > kQuickPlan;
+  // A small job in a namespace of very many was long once, by chance; it is not for ever.
+  const auto own = took - (snapshot != nullptr ? snapshot->indexing() : Duration::zero());
+  state.long_plan = own > kQuickPlan;
   if (state.long_plan) state.not_before = now + kRestFactor * took;
   if (const auto due = state.comebacks.hold_back(plan, *view, now))
     queue_->add_after(key, *due - now);
