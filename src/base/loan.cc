@@ -11,11 +11,10 @@ Loan::Hold Loan::try_hold() {
   return {std::move(lock), mine};
 }
 
-void Loan::claim(bool spoils) {
+void Loan::claim() {
   if (!round_) return;
   const std::lock_guard lock(round_->free);
   round_->claimed = true;
-  round_->spoilt = round_->spoilt || spoils;
 }
 
 void Loan::offer() { round_ = std::make_shared<Round>(); }
@@ -31,7 +30,7 @@ std::function<void(const std::function<void()>& work)> Loan::turn() {
 
 bool Loan::take_back() {
   const std::shared_ptr<Round> round = std::exchange(round_, nullptr);
-  return round->used && !round->spoilt;
+  return round->used && !round->claimed;
 }
 
 }  // namespace muster

@@ -29,9 +29,9 @@ class Loan {
     bool mine_ = true;
   };
   [[nodiscard]] Hold try_hold();
-  /// For whoever must touch it now and goes on after this call: waits for the worker; one that has not
-  /// begun does not begin. `spoils`: what the worker has seen counts for nothing.
-  void claim(bool spoils);
+  /// For whoever must change it now: waits for the worker, and what that has seen counts for nothing;
+  /// one that has not begun does not begin.
+  void claim();
 
   void offer();
   /// For the worker: does its work, unless the thing was claimed.
@@ -43,7 +43,7 @@ class Loan {
  private:
   struct Round {
     std::mutex free;
-    bool used = false, claimed = false, spoilt = false;  // under the lock
+    bool used = false, claimed = false;  // under the lock
   };
   std::shared_ptr<Round> round_;  // null: the thing is the loop's
 };

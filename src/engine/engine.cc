@@ -55,6 +55,10 @@ std::optional<WaitView> Engine::why(std::string_view key) const {
   return impl_->policy->why(impl_->state.find_gang(key));
 }
 
+std::optional<WaitView> Engine::told(std::string_view key) const {
+  return impl_->policy->told(impl_->state.find_gang(key));
+}
+
 std::vector<std::string> Engine::nodes_refused(std::string_view key, std::string_view cause) const {
   std::vector<std::string> found;
   const State& state = impl_->state;
@@ -68,7 +72,7 @@ std::vector<std::string> Engine::nodes_refused(std::string_view key, std::string
     if (!state.node(NodeId(n)).live) continue;
     const Misfit misfit = fit(state, pod, NodeId(n));
     if (!misfit.ok() && misfit_text(state, state.pod(pod).cls, NodeId(n), misfit) == cause)
-      found.push_back(state.node(NodeId(n)).spec.name);
+      found.push_back(state.node(NodeId(n)).spec->name);
   }
   return found;
 }
@@ -95,7 +99,7 @@ std::optional<NodeView> Engine::node(std::string_view name) const {
   if (!id.valid() || !impl_->state.node(id).live) return std::nullopt;
   const NodeState& n = impl_->state.node(id);
   NodeView view;
-  view.name = n.spec.name;
+  view.name = n.spec->name;
   view.allocatable = impl_->state.list_of(n.allocatable);
   view.used = impl_->state.list_of(n.used);
   for (const PodId p : n.pods) view.pods.push_back(impl_->state.pod(p).key);
@@ -108,7 +112,7 @@ std::optional<NodeView> Engine::node(std::string_view name) const {
 std::vector<NodeView> Engine::nodes() const {
   std::vector<NodeView> out;
   for (std::uint32_t n = 0; n < impl_->state.node_count(); ++n) {
-    if (auto view = node(impl_->state.node(NodeId(n)).spec.name)) out.push_back(std::move(*view));
+    if (auto view = node(impl_->state.node(NodeId(n)).spec->name)) out.push_back(std::move(*view));
   }
   return out;
 }

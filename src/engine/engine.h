@@ -48,6 +48,8 @@ class Engine {
   // Queries, for explanations. None of them changes a later plan.
   /// Why does this group (or pod without one) wait? Absent when it does not wait.
   [[nodiscard]] std::optional<WaitView> why(std::string_view key) const;
+  /// The same as it was last told, without a look at the nodes: it reads, and changes nothing at all.
+  [[nodiscard]] std::optional<WaitView> told(std::string_view key) const;
   /// The nodes that a cause of that refusal means, in the order in which they came.
   [[nodiscard]] std::vector<std::string> nodes_refused(std::string_view key,
                                                        std::string_view cause) const;

@@ -38,6 +38,11 @@ class Policy {
   // Queries. They may bring indexes up to date; that changes no later plan.
   /// Why does the gang wait? Absent when it does not.
   [[nodiscard]] virtual std::optional<WaitView> why(GangId gang) = 0;
+  /// The same as it was last told, from memory alone; absent where the policy keeps no such thing.
+  [[nodiscard]] virtual std::optional<WaitView> told(GangId gang) const {
+    (void)gang;
+    return std::nullopt;
+  }
   /// What waits in the queue, next first, at most `limit`.
   [[nodiscard]] virtual std::vector<WaitView> waiting(TenantId tenant, std::size_t limit) = 0;
   /// One for each of these; how many gangs they have does not matter.

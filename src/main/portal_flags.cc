@@ -115,7 +115,7 @@ void ask_scheduler(portal::Options& options, std::function<const scheduler::Sche
     const scheduler::Scheduler* running = find();
     if (running == nullptr) return std::nullopt;
     for (const std::string& one : engine_keys(key)) {
-      if (const auto view = running->engine().why(one); view) return facts_of(*view);
+      if (const auto view = running->why(one); view) return facts_of(*view);
     }
     return std::nullopt;
   };

@@ -24,10 +24,8 @@ class Lending {
   /// The right to touch the engine, while it lives. False: a copy is being made, or was made and is
   /// not taken yet.
   [[nodiscard]] Loan::Hold try_hold() { return loan_.try_hold(); }
-  /// For whoever must look at the engine now, and goes on looking after this call: waits while it is
-  /// being copied; a copy that has not begun yet is put off. `changes`: what was copied is old then,
-  /// and is copied again.
-  void claim(bool changes = false) { loan_.claim(changes); }
+  /// For whoever must change the engine now: waits while it is being copied, and it is copied again.
+  void claim() { loan_.claim(); }
 
   /// Tells the engine so when the copy is taken.
   void keep(const engine::Event& event) { kept_.push_back(event); }

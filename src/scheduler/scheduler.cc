@@ -126,11 +126,13 @@ class SchedulerImpl final : public Scheduler {
     co_await events_->flush();
   }
 
-  [[nodiscard]] const engine::Engine& engine() const override {
-    lending_.claim();
-    return engine_;
+  [[nodiscard]] const engine::Engine& engine() const override { return engine_; }
+  [[nodiscard]] std::optional<engine::WaitView> why(std::string_view gang) const override {
+    const Loan::Hold hold = lending_.try_hold();
+    return hold ? engine_.why(gang) : engine_.told(gang);
   }
   Task<void> copy_engine(std::function<void(engine::Engine)> take) override {
+    queues_ = queues();
     return lending_.copy(std::move(take),
                          {[this](const engine::Event& event) { tell(event); }, [this] { wake(); }});
   }
@@ -138,15 +140,17 @@ class SchedulerImpl final : public Scheduler {
   [[nodiscard]] bool ready() const override { return started_; }
   [[nodiscard]] std::vector<std::string> unknown() const override { return followed_.unknown(); }
   [[nodiscard]] std::vector<engine::QueueView> queues() const override {
+    const Loan::Hold hold = lending_.try_hold();
+    if (!hold) return queues_;
     const std::set<std::string> names = surroundings_.queue_names();
-    std::vector<engine::QueueView> all = engine().queues();
+    std::vector<engine::QueueView> all = engine_.queues();
     std::erase_if(all, [&](const engine::QueueView& view) { return !names.contains(view.name); });
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return all;
   }
   Result<void> reconfigure_cells(const engine::cells::Config& config) override {
     const Time now = env_.now();
-    lending_.claim(true);
+    lending_.claim();
     auto done = engine_.configure_cells(config, now);
     if (!done) return done;
     if (options_.on_cells) options_.on_cells(config, now);
@@ -456,6 +460,7 @@ class SchedulerImpl final : public Scheduler {
   TranslateOptions translate_;
   engine::Engine engine_;
   mutable Lending lending_;
+  std::vector<engine::QueueView> queues_;  ///< When the engine was last copied.
   Lane quick_;
   Lane slow_;
   std::unique_ptr<client::EventRecorder> events_;

@@ -63,13 +63,16 @@ class Scheduler {
   /// be bound, so that no gang is left in part.
   virtual Task<void> finish(Duration most) = 0;
   virtual Task<void> stop() = 0;
-  /// For `explain`, metrics and tests. Valid between start and stop. Waits while it is being copied.
+  /// For metrics and tests: only what reads and nothing else (Engine::stats, told, nodes_refused) may
+  /// be asked of it, since a worker may be copying it. Valid between start and stop.
   [[nodiscard]] virtual const engine::Engine& engine() const = 0;
+  /// Why a gang waits; while the engine is being copied, as it was last told.
+  [[nodiscard]] virtual std::optional<engine::WaitView> why(std::string_view gang) const = 0;
   /// Copies the engine on a worker. Nothing is told to it or decided meanwhile; `take` gets the copy
   /// on the loop before anything else happens to the engine.
   virtual Task<void> copy_engine(std::function<void(engine::Engine)> take) = 0;
   [[nodiscard]] virtual const Counters& counters() const = 0;
-  /// Every queue that exists, by name.
+  /// Every queue that exists, by name; while the engine is being copied, as they were before.
   [[nodiscard]] virtual std::vector<engine::QueueView> queues() const = 0;
   /// The first picture of the cluster is complete.
   [[nodiscard]] virtual bool ready() const = 0;

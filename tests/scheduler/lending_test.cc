@@ -85,20 +85,24 @@ TEST(Lending, Check2WhatHappensMeanwhileIsToldInOrderAndNothingIsLost) {
   }
 }
 
-TEST(Lending, WhoeverMustLookAtOnceGetsItAndTheCopyIsMadeAllTheSame) {
-  Busy world(2'000);
-  int looks = 0;
+TEST(Lending, Check23WhoeverOnlyReadsDoesSoWhileTheEngineIsCopied) {
+  Busy world(20'000);
+  int meanwhile = 0;
   const auto look = [&]() -> Task<void> {
-    for (; !world.done; ++looks) {
-      world.lending.claim();
-      EXPECT_GE(world.engine.stats().pods, 2'000);
-      co_await world.loop.sleep(100us);
+    for (; !world.done; co_await world.loop.sleep(100us)) {
+      if (world.lending.try_hold()) continue;
+      ++meanwhile;
+      EXPECT_GE(world.engine.stats().pods, 20'000);
+      const auto told = world.engine.told(pod(19'000).key);
+      EXPECT_TRUE(told && told->refusal.reason != engine::Reason::kNone);
+      EXPECT_EQ(world.engine.nodes_refused(pod(19'000).key, "Insufficient nvidia.com/gpu").size(),
+                1U);
     }
   };
   world.loop.spawn(look());
   world.loop.run_until_done(world.copy());
   EXPECT_TRUE(world.copied);
-  EXPECT_GE(looks, 1);
+  EXPECT_GE(meanwhile, 1);
 }
 
 TEST(Lending, WhatIsChangedAfterTheCopyIsCopiedAgain) {
@@ -107,7 +111,7 @@ TEST(Lending, WhatIsChangedAfterTheCopyIsCopiedAgain) {
   const auto change = [&]() -> Task<void> {
     co_await world.loop.sleep(500us);
     if (world.copied) co_return;  // it was too quick
-    world.lending.claim(true);
+    world.lending.claim();
     world.engine.apply(engine::PodUpsert{pod(1'000'000)});
     changed = true;
   };

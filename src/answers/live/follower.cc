@@ -84,7 +84,14 @@ void Follower::take(const engine::Engine* leader, engine::Engine copy) {
   ++made_;
 }
 
+/// Where a hundred thousand pods are freed, the loop does not wait for it.
+Task<void> Follower::free_beside(std::shared_ptr<engine::Engine> engine) {
+  const Gate::Pass pass(gate_);
+  co_await env_.run_on_worker([&engine] { engine.reset(); });
+}
+
 void Follower::let_go() {
+  if (engine_ && !stopped_) env_.spawn(free_beside(std::move(engine_)));
   engine_.reset();
   leader_ = nullptr;
   steps_.clear();

@@ -71,6 +71,7 @@ class Follower {
   Task<void> make(const engine::Engine& leader);
   void take(const engine::Engine* leader, engine::Engine copy);
   void let_go();
+  Task<void> free_beside(std::shared_ptr<engine::Engine> engine);
   Task<void> turn();
   Task<void> catch_up();
   /// False: it decided otherwise.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "answers/durations.h"
+#include "answers/forecast.h"
 #include "base/random.h"
 #include "engine/test_world.h"
 #include "net/loop/loop.h"
@@ -91,6 +93,41 @@ TEST(Follower, Check2ADifferenceIsFoundAndTheFollowerIsMadeAgain) {
   EXPECT_EQ(world.follower.differences(), 1);
   EXPECT_EQ(world.follower.made(), 2);
   world.close();
+}
+
+TEST(Follower, Check2ADifferenceIsFoundWithinAThousandEventsThoughNobodyAsks) {
+  Leading world;
+  for (int i = 0; i < 100; ++i) world.step();
+  ASSERT_TRUE(world.copy());
+  world.engine.apply(engine::NodeUpsert{node("unheard", 8)});
+  for (int i = 0; i < 900; ++i) world.step();
+  world.close();
+  EXPECT_EQ(world.follower.differences(), 1) << "found, and told of once";
+}
+
+/// What a world decides from a seed on, asked or not.
+std::vector<std::uint64_t> plans(std::uint64_t seed, bool asked) {
+  Leading world;
+  world.random = Random(seed);
+  std::vector<std::uint64_t> out;
+  for (int i = 0; i < 40; ++i) {
+    world.step();
+    if (asked && i % 13 == 0) {
+      const auto copy = world.copy();
+      EXPECT_TRUE(copy);
+      Ask ask;
+      ask.draws = 2;
+      (void)forecast_all(*copy, world.now, SharedDraws(*copy, world.now), ask);
+    }
+    out.push_back(world.engine.digest());
+  }
+  world.close();
+  return out;
+}
+
+TEST(Check34, ForecastsChangeNoPlan) {
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed)
+    ASSERT_EQ(plans(seed, true), plans(seed, false)) << "seed " << seed;
 }
 
 TEST(Follower, NobodyIsFollowedBeforeTheFirstQuestion) {

@@ -1,6 +1,7 @@
 #include "answers/live/live.h"
 
 #include <ctime>
+#include <utility>
 
 #include "answers/durations.h"
 #include "answers/forecast.h"
@@ -31,13 +32,15 @@ Task<void> Live::stop() {
 }
 
 Task<Result<void>> Live::look(std::function<void(engine::Engine& engine, Time now)> work) {
-  const auto copy = co_await follower_.copy();
-  if (!copy) co_return fail(copy.error());
+  auto copied = co_await follower_.copy();
+  if (!copied) co_return fail(copied.error());
+  std::shared_ptr<engine::Engine> copy = std::move(*copied);
   const Time now = env_.now();
   const auto spent = std::make_shared<double>(0);
-  co_await env_.run_on_worker([copy = *copy, now, spent, work = std::move(work)] {
+  co_await env_.run_on_worker([&copy, now, spent, work = std::move(work)] {
     const double start = thread_cpu_s();
     work(*copy, now);
+    copy.reset();
     *spent = thread_cpu_s() - start;
   });
   cpu_s_ += *spent;
@@ -53,13 +56,13 @@ Task<Result<OutlookPtr>> Live::outlook() {
 
 Task<Result<OutlookPtr>> Live::make() {
   making_ = true;
-  const auto copied = co_await follower_.copy();
+  auto copied = co_await follower_.copy();
   if (!copied) {
     making_ = false;
     made_->notify();
     co_return fail(copied.error());
   }
-  const std::shared_ptr<engine::Engine> copy = *copied;
+  std::shared_ptr<engine::Engine> copy = std::move(*copied);
   auto fresh = std::make_shared<Outlook>();
   fresh->asked = env_.now();
   fresh->copy = copy;
@@ -76,13 +79,15 @@ Task<Result<OutlookPtr>> Live::make() {
   });
   cpu_s_ += fresh->cpu_s;
   if (options_.adjust) options_.adjust(fresh->forecasts, fresh->asked);
-  last_ = fresh;
+  OutlookPtr before = std::exchange(last_, fresh);
   last_made_ = env_.monotonic();
   rests_ = Duration(static_cast<std::int64_t>(fresh->cpu_s * 1e6 / options_.cpu_share));
   making_ = false;
   made_->notify();
   if (options_.made && !stopped_) options_.made(fresh);
-  co_return last_;
+  // With it goes a whole engine, unless somebody still looks at it.
+  co_await env_.run_on_worker([&before] { before.reset(); });
+  co_return fresh;
 }
 
 Task<std::vector<Alternative>> Live::alternatives(OutlookPtr outlook, AlternativesAsk ask) {

@@ -44,7 +44,7 @@ CellPolicy::CellPolicy(State& state, std::unique_ptr<Policy> rest, CellAllocator
   state_.use_cells();
   for (std::uint32_t n = 0; n < state_.node_count(); ++n) {
     const NodeState& node = state_.node(NodeId(n));
-    if (node.live) node_seen(node.spec.name, node.spec.ready && !node.spec.unschedulable);
+    if (node.live) node_seen(node.spec->name, node.spec->ready && !node.spec->unschedulable);
   }
   for (std::uint32_t p = 0; p < state_.pod_count(); ++p) {
     const PodState& pod = state_.pod(PodId(p));
@@ -81,8 +81,8 @@ Result<void> CellPolicy::reconfigure(const Config& config, Time now) {
   allocator_ = std::move(*fresh);
   for (std::uint32_t n = 0; n < state_.node_count(); ++n) {
     const NodeState& node = state_.node(NodeId(n));
-    const bool healthy = node.live && node.spec.ready && !node.spec.unschedulable;
-    (void)allocator_.set_node(node.spec.name, healthy);
+    const bool healthy = node.live && node.spec->ready && !node.spec->unschedulable;
+    (void)allocator_.set_node(node.spec->name, healthy);
   }
   for (auto& [key, member] : members_) {
     if (!member.bound) continue;
@@ -210,7 +210,7 @@ void CellPolicy::see(PodId id, const std::vector<std::int32_t>& devices, Time no
     member.spec.priority = kOpportunistic;
     member.spec.leaves = static_cast<std::int32_t>(devices.size());
     member.spec.members = {{1, member.spec.leaves}};
-    bind = found_at(state_.node(pod.node).spec.name, devices);
+    bind = found_at(state_.node(pod.node).spec->name, devices);
   }
   if (bind && member.spec_error.empty()) add_bound(member, std::move(*bind), now);
 }
@@ -220,7 +220,7 @@ void CellPolicy::read(Member& member, const PodState& pod) const {
   const TaskClass& cls = state_.cls(pod.cls);
   member.tenant = gang.tenant;
   // A pod without a group is a gang of its own name.
-  member.gang = gang.has_group || gang.key != pod.key ? gang.key : "";
+  member.gang = gang.has_group || gang.key != pod.key ? *gang.key : "";
   member.created = gang.has_group ? gang.created : pod.created;
   member.expected_duration = pod.expected_duration.count() > 0 || !gang.has_group
                                  ? pod.expected_duration

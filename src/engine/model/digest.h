@@ -21,6 +21,7 @@
 #include "engine/model/cell_request.h"
 #include "engine/model/ids.h"
 #include "engine/model/resources.h"
+#include "engine/model/shared.h"
 
 namespace muster::engine {
 
@@ -76,6 +77,10 @@ class Digest {
 
 inline void digest(Digest& d, Time time) { d.add(time.us); }
 inline void digest(Digest& d, Duration duration) { d.add(duration.count()); }
+template <typename T>
+void digest(Digest& d, const Shared<T>& shared) {
+  d.add(*shared);
+}
 template <typename Tag>
 void digest(Digest& d, Id<Tag> id) {
   d.add(id.value);

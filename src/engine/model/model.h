@@ -129,6 +129,8 @@ struct Node {
   /// Individual devices of the device resource. Empty: the count in `allocatable` is all that is
   /// known, and the engine numbers them 0..n-1.
   std::vector<Device> devices;
+
+  bool operator==(const Node&) const = default;
 };
 
 // -------------------------------------------------------------------------------------------- pods

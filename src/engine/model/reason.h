@@ -81,6 +81,7 @@ struct Refusal {
 
   /// Same story? Numbers that move all the time (ahead, expected start) do not make a new one.
   [[nodiscard]] bool same_story(const Refusal& other) const;
+  bool operator==(const Refusal&) const = default;
 };
 
 /// "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable." — the

@@ -11,7 +11,7 @@ void Desk::tell_binds(const std::vector<PodId>& placed) {
     Bind b;
     b.pod = pod.key;
     b.uid = pod.uid;
-    b.node = node.spec.name;
+    b.node = node.spec->name;
     b.devices.reserve(pod.devices.size());
     for (const auto i : pod.devices) b.devices.push_back(node.devices[i].index);
     b.device_share_milli = state->cls(pod.cls).share_milli;

@@ -64,7 +64,7 @@ Refusal refusal_for_leavers(const State& state, GangId id) {
       const PodState& pod = state.pod(p);
       if (pod.phase != PodPhase::kReleasing) continue;
       ++r.members_found;
-      if (r.subject.empty() || pod.key < r.subject) r.subject = pod.key;
+      if (r.subject.empty() || *pod.key < r.subject) r.subject = pod.key;
       if (pod.leaves && (!r.until || *r.until < pod.leaves)) r.until = pod.leaves;
     }
   }
@@ -111,7 +111,7 @@ void Explainer::add_domains(GangId id, PodId pod, Refusal& refusal) const {
   std::map<std::string, std::int64_t> room;
   for (std::uint32_t n = 0; n < state_->node_count(); ++n) {
     const NodeState& node = state_->node(NodeId(n));
-    const std::string* value = node.live ? find_label(node.spec.labels, key) : nullptr;
+    const std::string* value = node.live ? find_label(node.spec->labels, key) : nullptr;
     if (value != nullptr)
       room[*value] += fit_count(state_, state_->cls_of(pod), node, refusal.members_wanted);
   }
@@ -217,18 +217,36 @@ WaitView Explainer::view_of(GangId id) const {
   return view;
 }
 
-std::optional<WaitView> Explainer::why(GangId id) {
-  if (!id.valid() || !waiting_->has_record(id)) return std::nullopt;
-  const GangState& gang = state_->gang(id);
-  const WaitRecord& record = waiting_->record(id);
-  if (!gang.live || gang.pending == 0 || record.seq != gang.seq) return std::nullopt;
+namespace {
+bool is_waiting(const State& state, const Waiting& waiting, GangId id) {
+  if (!id.valid() || !waiting.has_record(id)) return false;
+  const GangState& gang = state.gang(id);
+  return gang.live && gang.pending > 0 && waiting.record(id).seq == gang.seq;
+}
+}  // namespace
+
+std::optional<WaitView> Explainer::told(GangId id) const {
+  if (!is_waiting(state_, waiting_, id)) return std::nullopt;
   WaitView view = view_of(id);
+  const WaitRecord& record = waiting_->record(id);
+  // Only the first few of many that are alike are told themselves.
+  if (record.listed && view.refusal.reason == Reason::kNone) {
+    const Shape& shape = waiting_->shape(record.shape);
+    if (shape.has_refusal) view.refusal = waiting_->story_of(shape, id);
+  }
+  return view;
+}
+
+std::optional<WaitView> Explainer::why(GangId id) {
+  if (!is_waiting(state_, waiting_, id)) return std::nullopt;
+  WaitView view = view_of(id);
+  const WaitRecord& record = waiting_->record(id);
   if (!record.listed) return view;
   desk_->tenants.refresh(state_);
   if (waiting_->shape(record.shape).blocked) {
     view.refusal = nodes(id);
     if (!view.refusal.preemption.empty() && never_preempts(state_, id))
-      view.refusal.preemption = record.refusal.preemption;
+      view.refusal.preemption = record.refusal->preemption;
   }
   add_ahead(id, view.refusal);
   for (const auto& [shape, bucket] : waiting_->buckets(record.tenant)) {

@@ -37,6 +37,8 @@ class Explainer {
 
   /// What the portal and `explain` show of one gang; absent when it does not wait.
   [[nodiscard]] std::optional<WaitView> why(GangId id);
+  /// The same as it was last told.
+  [[nodiscard]] std::optional<WaitView> told(GangId id) const;
   /// Everything that waits in a queue, next first, at most `limit`.
   [[nodiscard]] std::vector<WaitView> waiting(TenantId tenant, std::size_t limit) const;
 

@@ -107,7 +107,7 @@ ResourceVector request_of(const State& state, const Members& members) {
 
 Refusal unready(const State& state, const GangState& gang) {
   Refusal refusal;
-  if (!gang.has_group && gang.spec.key.empty()) {
+  if (!gang.has_group && !gang.described) {
     refusal.reason = Reason::kGroupMissing;
     refusal.subject = gang.key;
     return refusal;
@@ -308,7 +308,7 @@ std::set<std::string> pinned_values(const State& state, GangId group, const std:
       const PodState& pod = state.pod(p);
       const NodeId at = pod.phase == PodPhase::kBound ? pod.node : pod.nominated;
       if (!at.valid()) continue;
-      const std::string* value = find_label(state.node(at).spec.labels, key);
+      const std::string* value = find_label(state.node(at).spec->labels, key);
       if (value != nullptr) values.insert(*value);
     }
   }
@@ -325,7 +325,7 @@ std::vector<NodeId> nodes_left_to(const State& state, GangId id) {
       const std::set<std::string> values = pinned_values(state, up, level.key);
       if (values.empty() || !level.required) continue;
       std::erase_if(nodes, [&](NodeId n) {
-        const std::string* value = find_label(state.node(n).spec.labels, level.key);
+        const std::string* value = find_label(state.node(n).spec->labels, level.key);
         return value == nullptr || !values.contains(*value);
       });
     }

@@ -13,7 +13,7 @@ namespace muster::engine {
 void Nominations::tell(PodId id) {
   const PodState& pod = state_->pod(id);
   const NodeState& node = state_->node(pod.nominated);
-  Nominate n{pod.key, node.spec.name, {}};
+  Nominate n{pod.key, node.spec->name, {}};
   for (const auto i : pod.devices) n.devices.push_back(node.devices[i].index);
   desk_->plan.nominations.push_back(std::move(n));
 }

@@ -14,12 +14,12 @@ namespace muster::engine {
 
 /// Pods that the term selects, on nodes that share the node's value of its topology key.
 std::int64_t Placer::pods_in_domain(const PodTerm& term, const NodeState& node) const {
-  const std::string* value = find_label(node.spec.labels, term.topology_key);
+  const std::string* value = find_label(node.spec->labels, term.topology_key);
   if (value == nullptr || !term.selector) return 0;
   std::int64_t count = 0;
   for (std::uint32_t i = 0; i < state_->node_count(); ++i) {
     const NodeState& other = state_->node(NodeId(i));
-    const std::string* v = other.live ? find_label(other.spec.labels, term.topology_key) : nullptr;
+    const std::string* v = other.live ? find_label(other.spec->labels, term.topology_key) : nullptr;
     if (v == nullptr || *v != *value) continue;
     for (const PodId p : other.pods) {
       const PodState& o = state_->pod(p);
@@ -37,9 +37,9 @@ std::int64_t Placer::preference(PodId pod, NodeId node) const {
   const NodeState& n = state_->node(node);
   std::int64_t score = 0;
   for (const auto& p : cls.spec.preferred_node_affinity) {
-    if (matches(p.term, n.spec.labels, n.spec.name)) score += 2 * p.weight;
+    if (matches(p.term, n.spec->labels, n.spec->name)) score += 2 * p.weight;
   }
-  for (const auto& taint : n.spec.taints) {
+  for (const auto& taint : n.spec->taints) {
     if (taint.effect != TaintEffect::kPreferNoSchedule) continue;
     const auto& t = cls.spec.tolerations;
     if (std::none_of(t.begin(), t.end(), [&](const auto& x) { return tolerates(x, taint); }))
@@ -232,7 +232,7 @@ std::vector<std::vector<NodeId>> Placer::domains_of(GangId id,
   const TopologyLevel& rule = gang.spec.topology[level];
   std::map<std::string, std::vector<NodeId>> domains;
   for (const NodeId n : nodes) {
-    const std::string* value = find_label(state_->node(n).spec.labels, rule.key);
+    const std::string* value = find_label(state_->node(n).spec->labels, rule.key);
     if (value != nullptr) domains[*value].push_back(n);
   }
   // A gang of pods alike needs room for all; for others the room of one kind only says which domain

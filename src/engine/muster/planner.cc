@@ -60,7 +60,7 @@ bool Planner::place_at_once(GangId id) {
       !intake_.none_set_aside())
     return false;
   if (!gang.live || gang.has_group || gang.pods.size() != 1 || gang.pending != 1 ||
-      gang.gated != 0 || gang.spec.key.empty())
+      gang.gated != 0 || !gang.described)
     return false;
   WaitRecord& record = waiting_.record(id);
   if (!intake_.queues_are_known() || record.told || record.nominated) return false;
@@ -243,13 +243,16 @@ void Planner::tell_refusals() {
     if (told++ >= desk_.state->config().reason_limit) break;
     WaitRecord& record = waiting_.record(id);
     const GangState& gang = desk_.state->gang(id);
-    if (record.told || !gang.live || gang.pending == 0 || record.refusal.reason == Reason::kNone)
+    if (record.told || !gang.live || gang.pending == 0 || record.refusal->reason == Reason::kNone)
       continue;
     record.told = true;
-    record.told_group = gang.has_group || gang.spec.key.empty() ? gang.key : "";
-    record.told_pod = record.told_group.empty() ? gang.key : "";
-    explainer_.add_ahead(id, record.refusal);
-    desk_.plan.waits.push_back({record.told_group, record.told_pod, record.refusal});
+    const bool as_group = gang.has_group || !gang.described;
+    record.told_group = as_group ? gang.key : Name();
+    record.told_pod = as_group ? Name() : gang.key;
+    Refusal refusal = record.refusal;
+    explainer_.add_ahead(id, refusal);
+    record.refusal = refusal;
+    desk_.plan.waits.push_back({record.told_group, record.told_pod, std::move(refusal)});
   }
 }
 

@@ -35,6 +35,7 @@ class Planner {
   [[nodiscard]] Plan decide(Time now);
 
   [[nodiscard]] std::optional<WaitView> why(GangId gang) { return explainer_.why(gang); }
+  [[nodiscard]] std::optional<WaitView> told(GangId gang) const { return explainer_.told(gang); }
   [[nodiscard]] std::vector<WaitView> waiting(TenantId tenant, std::size_t limit) const {
     return explainer_.waiting(tenant, limit);
   }

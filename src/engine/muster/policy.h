@@ -12,6 +12,9 @@ class MusterPolicy final : public Policy {
 
   [[nodiscard]] Plan decide(Time now) override { return planner_.decide(now); }
   [[nodiscard]] std::optional<WaitView> why(GangId gang) override { return planner_.why(gang); }
+  [[nodiscard]] std::optional<WaitView> told(GangId gang) const override {
+    return planner_.told(gang);
+  }
   [[nodiscard]] std::vector<WaitView> waiting(TenantId tenant, std::size_t limit) override {
     return planner_.waiting(tenant, limit);
   }

@@ -12,7 +12,7 @@ void Preemption::carry_out(GangId id, const EvictionPlan& plan, PodId any_task, 
       Evict e;
       e.pod = pod.key;
       e.uid = pod.uid;
-      e.node = state_->node(node).spec.name;
+      e.node = state_->node(node).spec->name;
       e.kind = reclaim ? EvictKind::kReclaim : EvictKind::kPreempt;
       e.for_whom = state_->gang(id).key;
       e.for_whom_pod = state_->pod(on.guests.empty() ? any_task : on.guests.front().pod).key;

@@ -229,7 +229,7 @@ std::vector<std::vector<NodeId>> Reservations::places_of(GangId id) const {
   for (std::uint32_t n = 0; n < state_->node_count(); ++n) {
     std::vector<std::string> values;
     for (const auto& key : keys) {
-      const std::string* value = find_label(state_->node(NodeId(n)).spec.labels, key);
+      const std::string* value = find_label(state_->node(NodeId(n)).spec->labels, key);
       if (value == nullptr) break;
       values.push_back(*value);
     }
@@ -448,7 +448,7 @@ void Reservations::publish() {
     r.start = hold.start;
     r.member = hold.member;
     for (const NodeId n : hold.nodes) {
-      r.nodes.push_back(state_->node(n).spec.name);
+      r.nodes.push_back(state_->node(n).spec->name);
       for (const Slot& slot : slots_[n.index()]) {
         if (&holds_[slot.reservation] == &hold) r.members.push_back(slot.members);
       }

@@ -30,7 +30,7 @@ auto counts(const VictimCost& c) { return std::tuple(c.budgets_broken, c.pods); 
 std::vector<std::string> values_of(const NodeState& node, const std::vector<std::string>& keys) {
   std::vector<std::string> values;
   for (const auto& key : keys) {
-    const std::string* v = find_label(node.spec.labels, key);
+    const std::string* v = find_label(node.spec->labels, key);
     if (v == nullptr) return {};
     values.push_back(*v);
   }

@@ -380,7 +380,7 @@ std::optional<Candidate> Waiting::pick(const std::optional<Rank>& first_reserved
 
 void Waiting::refuse(GangId id, Refusal refusal) {
   WaitRecord& record = records_[id.index()];
-  if (record.told && record.refusal.same_story(refusal)) return;
+  if (record.told && record.refusal->same_story(refusal)) return;
   record.refusal = std::move(refusal);
   record.told = false;
   untold_.push_back(id);

@@ -26,6 +26,7 @@
 #include "base/time.h"
 #include "engine/model/ids.h"
 #include "engine/model/reason.h"
+#include "engine/model/shared.h"
 #include "engine/muster/desk.h"
 
 namespace muster::engine {
@@ -91,11 +92,11 @@ struct WaitRecord {
   bool sure = false;
   /// Decision in which these two were worked out.
   std::uint64_t foretold_epoch = 0;
-  Refusal refusal;
+  Shared<Refusal> refusal;
   /// The caller knows the refusal, under this name.
   bool told = false;
-  std::string told_group;
-  std::string told_pod;
+  Name told_group;
+  Name told_pod;
   Time since;
   /// The first start that was told of a reservation of it; zero: none yet.
   Time promised;

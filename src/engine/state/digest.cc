@@ -49,7 +49,7 @@ static void digest(Digest& d, const TaskClass& c) {
 }
 
 static void digest(Digest& d, const NodeState& n) {
-  d.add(n.live, n.spec.name, n.spec.labels, n.spec.taints, n.spec.unschedulable, n.spec.ready);
+  d.add(n.live, n.spec->name, n.spec->labels, n.spec->taints, n.spec->unschedulable, n.spec->ready);
   d.add(n.allocatable, n.used, n.releasing, n.held, n.free, n.devices);
   d.add(n.pods, n.nominees, n.busy_until);
 }

@@ -58,7 +58,7 @@ bool term_matches(const State& state, const PodTerm& term, const PodState& pod) 
 }
 
 const std::string* domain_of(const NodeState& node, const std::string& key) {
-  return find_label(node.spec.labels, key);
+  return find_label(node.spec->labels, key);
 }
 
 /// Some pod that the term selects runs in the node's domain.
@@ -141,7 +141,8 @@ Misfit fit_spread(const State& state,
         const Misfit m = fit_static(state, cls, other);
         if (m.cause == Cause::kAffinity) continue;
       }
-      if (rule.honor_taints && find_untolerated(other.spec.taints, cls.spec.tolerations) != nullptr)
+      if (rule.honor_taints &&
+          find_untolerated(other.spec->taints, cls.spec.tolerations) != nullptr)
         continue;
       std::int32_t& count = by_domain[*v];
       for (const PodId p : other.pods) {
@@ -166,32 +167,32 @@ Misfit fit_spread(const State& state,
 Misfit fit_static(const State& state, const TaskClass& cls, const NodeState& node) {
   (void)state;
   if (!node.live) return {Cause::kGone};
-  if (!node.spec.ready) return {Cause::kNotReady};
-  if (node.spec.unschedulable) {
+  if (!node.spec->ready) return {Cause::kNotReady};
+  if (node.spec->unschedulable) {
     static const Taint kCordon{std::string(names::kUnschedulable), "", TaintEffect::kNoSchedule};
     const auto& t = cls.spec.tolerations;
     if (std::none_of(t.begin(), t.end(), [](const auto& x) { return tolerates(x, kCordon); }))
       return {Cause::kUnschedulable};
   }
-  if (!node.spec.taints.empty() &&
-      find_untolerated(node.spec.taints, cls.spec.tolerations) != nullptr)
+  if (!node.spec->taints.empty() &&
+      find_untolerated(node.spec->taints, cls.spec.tolerations) != nullptr)
     return {Cause::kTaint};
   for (const auto& [key, value] : cls.spec.node_selector) {
-    const std::string* have = find_label(node.spec.labels, key);
+    const std::string* have = find_label(node.spec->labels, key);
     if (have == nullptr || *have != value) return {Cause::kAffinity};
   }
   if (!cls.spec.node_affinity.empty()) {
     const auto& terms = cls.spec.node_affinity;
     if (std::none_of(terms.begin(), terms.end(), [&](const auto& t) {
-          return matches(t, node.spec.labels, node.spec.name);
+          return matches(t, node.spec->labels, node.spec->name);
         })) {
       return {Cause::kAffinity};
     }
   }
-  if (cls.tenant_nodes && !matches(*cls.tenant_nodes, node.spec.labels)) return {Cause::kAffinity};
+  if (cls.tenant_nodes && !matches(*cls.tenant_nodes, node.spec->labels)) return {Cause::kAffinity};
   if (cls.spec.allowed_nodes) {
     const auto& names = *cls.spec.allowed_nodes;
-    if (std::find(names.begin(), names.end(), node.spec.name) == names.end())
+    if (std::find(names.begin(), names.end(), node.spec->name) == names.end())
       return {Cause::kAllowedNodes};
   }
   return {};
@@ -315,7 +316,7 @@ std::string misfit_text(const State& state, ClassId cls, NodeId node, const Misf
       return "node(s) were unschedulable";
     case Cause::kTaint: {
       const Taint* t =
-          find_untolerated(state.node(node).spec.taints, state.cls(cls).spec.tolerations);
+          find_untolerated(state.node(node).spec->taints, state.cls(cls).spec.tolerations);
       return t == nullptr
                  ? "node(s) had untolerated taint(s)"
                  : fmt::format("node(s) had untolerated taint {{{}: {}}}", t->key, t->value);

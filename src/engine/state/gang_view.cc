@@ -43,7 +43,7 @@ void add_pods(const State& state, const GangState& gang, GangView& view) {
   }
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-  for (const NodeId node : nodes) view.nodes.push_back(state.node(node).spec.name);
+  for (const NodeId node : nodes) view.nodes.push_back(state.node(node).spec->name);
   if (!declared) view.declared = Duration{};
   if (!limited) view.limit = Duration{};
   if (gang.spec.expected_duration.count() > 0) view.declared = gang.spec.expected_duration;
@@ -84,7 +84,7 @@ Pod pod_as_told(const State& state, PodId id) {
   out.uid = pod.uid;
   out.ns = pod.ns;
   out.labels = pod.labels;
-  out.group = gang.has_group || gang.key != pod.key ? gang.key : "";
+  out.group = gang.has_group || gang.key != pod.key ? *gang.key : "";
   out.role = pod.role;
   out.queue = state.tenant(gang.tenant).name;
   out.priority = pod.priority;
@@ -94,7 +94,7 @@ Pod pod_as_told(const State& state, PodId id) {
   out.cells = pod.cells;
   out.gated = pod.held_back;
   out.ours = pod.ours;
-  out.node = pod.node.valid() ? state.node(pod.node).spec.name : "";
+  out.node = pod.node.valid() ? state.node(pod.node).spec->name : "";
   out.device_indexes.clear();
   if (pod.node.valid()) {
     for (const auto i : pod.devices)

@@ -13,37 +13,31 @@ void State::apply(const Event& event) {
 }
 
 NodeId State::find_node(std::string_view name) const {
-  const auto it = node_ids_.find(std::string(name));
-  return it == node_ids_.end() ? NodeId{} : it->second;
+  return node_ids_.find(name, name_of_nodes());
 }
-PodId State::find_pod(std::string_view key) const {
-  const auto it = pod_ids_.find(std::string(key));
-  return it == pod_ids_.end() ? PodId{} : it->second;
-}
-GangId State::find_gang(std::string_view key) const {
-  const auto it = gang_ids_.find(std::string(key));
-  return it == gang_ids_.end() ? GangId{} : it->second;
-}
+PodId State::find_pod(std::string_view key) const { return pod_ids_.find(key, key_of_pods()); }
+GangId State::find_gang(std::string_view key) const { return gang_ids_.find(key, key_of_gangs()); }
 TenantId State::find_tenant(std::string_view name) const {
   const auto it = tenant_ids_.find(std::string(name));
   return it == tenant_ids_.end() ? TenantId{} : it->second;
 }
 
 NodeId State::intern_node(const std::string& name) {
-  const auto [it, fresh] =
-      node_ids_.try_emplace(name, NodeId(static_cast<std::uint32_t>(nodes_.size())));
-  if (fresh) {
-    nodes_.emplace_back();
-    rows_.emplace_back();
-    nodes_.back().spec.name = name;
-  }
-  return it->second;
+  const NodeId known = find_node(name);
+  if (known.valid()) return known;
+  const auto id = NodeId(static_cast<std::uint32_t>(nodes_.size()));
+  nodes_.emplace_back();
+  rows_.emplace_back();
+  Node named;
+  named.name = name;
+  nodes_.back().spec = std::move(named);
+  node_ids_.insert(name, id);
+  return id;
 }
 
 GangId State::intern_gang(const std::string& key) {
-  const auto found = gang_ids_.find(key);
-  if (found != gang_ids_.end()) return found->second;
-  GangId id;
+  GangId id = find_gang(key);
+  if (id.valid()) return id;
   if (free_gangs_.empty()) {
     id = GangId(static_cast<std::uint32_t>(gangs_.size()));
     gangs_.emplace_back();
@@ -59,7 +53,7 @@ GangId State::intern_gang(const std::string& key) {
   gang.key = key;
   gang.seq = next_seq_++;
   gang.tenant = intern_tenant(config_.default_queue);
-  gang_ids_.emplace(key, id);
+  gang_ids_.insert(key, id);
   mark(id);
   return id;
 }

@@ -27,6 +27,8 @@
 #include "engine/model/model.h"
 #include "engine/model/plan.h"
 #include "engine/model/resources.h"
+#include "engine/model/shared.h"
+#include "engine/state/id_table.h"
 
 namespace muster::engine {
 
@@ -129,7 +131,7 @@ struct NodeState {
                     ///< known.
   std::uint32_t changed = 0;       ///< Bumped with every log entry.
   std::uint32_t spec_changed = 0;  ///< Bumped when labels, taints or readiness may have changed.
-  Node spec;                       ///< Last: seldom read where time matters.
+  Shared<Node> spec;               ///< As last told.
 
   /// With those that leave still here, and those for whom their room is held here as well.
   [[nodiscard]] ResourceVector unheld() const { return allocatable - used - held; }
@@ -142,11 +144,11 @@ enum class PodPhase : std::uint8_t { kPending, kBound, kReleasing, kFinished };
 
 struct PodState {
   bool live = false;
-  std::string key;
-  std::string uid;
-  std::string ns;
-  Labels labels;
-  std::string role;
+  Name key;
+  Name uid;
+  Name ns;
+  Shared<Labels> labels;
+  Name role;
   ClassId cls;
   GangId gang;
   PodPhase phase = PodPhase::kPending;
@@ -165,7 +167,7 @@ struct PodState {
   bool succeeded = false;
   bool evicting = false;  ///< Evicted by our plan, still there.
   NodeId nominated;       ///< Its room is part of that node's `held`.
-  std::string nominated_hint;
+  Name nominated_hint;
   Time created;
   Time started;
   Time ends;  ///< While bound: when it is expected to end; kNever: not known.
@@ -190,8 +192,9 @@ enum class Standing : std::uint8_t {
 
 struct GangState {
   bool live = false;
-  std::string key;  ///< Group key, or the pod's key for a gang of one.
+  Name key;  ///< Group key, or the pod's key for a gang of one.
   bool has_group = false;
+  bool described = false;  ///< Its group, or its only pod, has said what `spec` says.
   Group spec;
   TenantId tenant;
   std::vector<PodId> pods;
@@ -406,6 +409,15 @@ class State {
   void on(const ConfigChange& e);
   void on(const PastRun& e);
 
+  [[nodiscard]] auto name_of_nodes() const {
+    return [this](NodeId id) -> const std::string& { return nodes_[id.index()].spec->name; };
+  }
+  [[nodiscard]] auto key_of_pods() const {
+    return [this](PodId id) -> const std::string& { return pods_[id.index()].key; };
+  }
+  [[nodiscard]] auto key_of_gangs() const {
+    return [this](GangId id) -> const std::string& { return gangs_[id.index()].key; };
+  }
   NodeId intern_node(const std::string& name);
   GangId intern_gang(const std::string& key);
   TenantId intern_tenant(const std::string& name);
@@ -470,9 +482,9 @@ class State {
   std::vector<GangId> free_gangs_;
   std::vector<TenantState> tenants_;
   std::vector<TaskClass> classes_;
-  std::unordered_map<std::string, NodeId> node_ids_;                   // looked up, never iterated
-  std::unordered_map<std::string, PodId> pod_ids_;                     // looked up, never iterated
-  std::unordered_map<std::string, GangId> gang_ids_;                   // looked up, never iterated
+  IdTable<NodeId> node_ids_;
+  IdTable<PodId> pod_ids_;
+  IdTable<GangId> gang_ids_;
   std::unordered_map<std::string, TenantId> tenant_ids_;               // looked up, never iterated
   std::unordered_map<std::uint64_t, std::vector<ClassId>> class_ids_;  // looked up, never iterated
   std::map<std::string, DisruptionBudget> budgets_;

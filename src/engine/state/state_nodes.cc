@@ -7,14 +7,14 @@
 namespace muster::engine {
 
 void State::add_total(const NodeState& node, std::int64_t sign) {
-  if (!node.live || !node.spec.ready) return;
+  if (!node.live || !node.spec->ready) return;
   ResourceVector amount = node.allocatable;
   total_ += amount.scale(sign);
 }
 
 void State::refresh_allocatable(NodeState& node) {
   node.allocatable = ResourceVector();
-  for (const auto& amount : node.spec.allocatable) {
+  for (const auto& amount : node.spec->allocatable) {
     const std::size_t i = names_.find(amount.name);
     if (i != ResourceNames::kNone) node.allocatable.add(i, amount.value * names_.factor(i));
   }
@@ -30,11 +30,11 @@ std::uint16_t State::intern_model(const std::string& model) {
 
 void State::rebuild_devices(NodeState& node) {
   std::vector<DeviceState> devices;
-  if (node.spec.devices.empty()) {
+  if (node.spec->devices.empty()) {
     const std::int64_t n = node.allocatable[ResourceNames::kDevice] / 1000;
     for (std::int32_t i = 0; i < n; ++i) devices.push_back({i, 1000, 0, true});
   } else {
-    for (const auto& d : node.spec.devices)
+    for (const auto& d : node.spec->devices)
       devices.push_back({d.index, 1000, intern_model(d.model), d.healthy});
   }
   node.devices = std::move(devices);

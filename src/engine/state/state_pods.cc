@@ -241,7 +241,7 @@ void State::leave_gang(PodId id) {
   mark(pod.gang);
   if (gang.pods.empty() && !gang.has_group) {
     gang.live = false;
-    gang_ids_.erase(gang.key);
+    gang_ids_.erase(*gang.key, key_of_gangs());
     free_gangs_.push_back(pod.gang);
   }
 }
@@ -254,7 +254,7 @@ void State::drop_pod(PodId id) {
   const auto it = std::find(anti_pods_.begin(), anti_pods_.end(), id);
   if (it != anti_pods_.end()) anti_pods_.erase(it);
   leave_gang(id);
-  pod_ids_.erase(pod.key);
+  pod_ids_.erase(*pod.key, key_of_pods());
   pod.live = false;
   --live_pods_;
   free_pods_.push_back(id);
@@ -313,7 +313,7 @@ GangId State::gang_for(const Pod& spec) {
   const GangId id = intern_gang(spec.group.empty() ? spec.key : spec.group);
   GangState& gang = gangs_[id.index()];
   if (gang.has_group || !spec.group.empty()) return id;
-  gang.spec.key = spec.key;
+  gang.described = true;
   gang.spec.min_member = 1;
   restand(gang);
   gang.spec.priority = spec.priority;
@@ -339,14 +339,14 @@ PodId State::add_pod(const Pod& spec, GangId gang, ClassId cls) {
   }
   PodState& pod = pods_[id.index()];
   pod.live = true;
-  pod.key = spec.key;
+  pod.key = spec.group.empty() ? gangs_[gang.index()].key : Name(spec.key);
   pod.uid = spec.uid;
   pod.seq = next_seq_++;
   pod.cls = cls;
   pod.cells = spec.cells;
   set_gates(pod, spec.gated);
   pod.ours = spec.ours;
-  pod_ids_.emplace(spec.key, id);
+  pod_ids_.insert(spec.key, id);
   ++live_pods_;
   join_gang(id, gang);
   if (!spec.pod_anti_affinity.empty()) anti_pods_.push_back(id);
@@ -388,9 +388,9 @@ void State::note_facts(PodId id, const Pod& spec) {
     if ((spec.preemptable && !pod.preemptable) || spec.priority < pod.priority)
       config_changed_ = true;
   }
-  pod.ns = spec.ns;
-  pod.labels = spec.labels;
-  pod.role = spec.role;
+  pod.ns.become(spec.ns);
+  pod.labels.become(spec.labels);
+  pod.role.become(spec.role);
   if (pod.priority != spec.priority || pod.preemptable != spec.preemptable) mark(pod.gang);
   pod.priority = spec.priority;
   pod.preemption_policy = spec.preemption_policy;
@@ -407,7 +407,7 @@ void State::note_facts(PodId id, const Pod& spec) {
   pod.expected_duration = spec.expected_duration;
   pod.limit = spec.limit;
   note_origin(gangs_[pod.gang.index()], spec);
-  pod.nominated_hint = spec.nominated_node;
+  pod.nominated_hint.become(spec.nominated_node);
 }
 
 void State::finish(PodId id, bool succeeded) {
@@ -498,7 +498,7 @@ void State::note_leaving(const PodState& pod, PodPhase next) {
   GangState& gang = gangs_[pod.gang.index()];
   const NodeState& node = nodes_[pod.node.index()];
   gang.run_milli = std::max(gang.run_milli, gang.allocated[ResourceNames::kDevice]);
-  gang.cut_off = gang.cut_off || pod.evicting || !node.live || !node.spec.ready;
+  gang.cut_off = gang.cut_off || pod.evicting || !node.live || !node.spec->ready;
   if (gang.bound > 1 || !gang.started) return;
   completions_.push_back({kind_of(gang), gang.started, !gang.cut_off, declared_by(gang, pod)});
   gang.run_milli = 0;
@@ -549,7 +549,7 @@ void State::bind_at(PodId id, NodeId node, Time now, const std::vector<std::int3
 
 void State::bind_on(PodId id, NodeId node, Time now, Positions devices) {
   PodState& pod = pods_[id.index()];
-  MUSTER_CHECK(pod.phase == PodPhase::kPending, "bind of a pod that does not wait: " + pod.key);
+  MUSTER_CHECK(pod.phase == PodPhase::kPending, "bind of a pod that does not wait: " + *pod.key);
   pod.started = now;
   place(id, node, std::move(devices));
   pod.bound_epoch = epoch;

@@ -46,6 +46,7 @@ void State::on(const GroupUpsert& e) {
     }
   }
   gang.has_group = true;
+  gang.described = true;
   gang.spec = e.group;
   gang.created = e.group.created;
   restand(gang);
@@ -70,7 +71,7 @@ void State::on(const GroupRemove& e) {
   mark(id);
   if (gang.pods.empty()) {
     gang.live = false;
-    gang_ids_.erase(gang.key);
+    gang_ids_.erase(*gang.key, key_of_gangs());
     free_gangs_.push_back(id);
   }
 }

@@ -292,7 +292,7 @@ BestNode Opinions::best_node(TaskIx t, bool for_best_effort) const {
     if (!predicate(t, n, false)) continue;
     // The room may be there in sum and not as whole (or shareable) devices.
     if (idle && fit_room(state_, cls, state_.node(n)).cause == Cause::kDevices) continue;
-    if (idle && !nominated.empty() && state_.node(n).spec.name == nominated) return {n, true};
+    if (idle && !nominated.empty() && state_.node(n).spec->name == nominated) return {n, true};
     const std::int64_t points = score(t, n);
     if (!best.node.valid() || (idle && !best.idle) || (idle == best.idle && points > best_score)) {
       best = {n, idle};

@@ -14,7 +14,7 @@ Plan VolcanoPolicy::decide(Time now) {
   return Session(state_, memory_, now).run();
 }
 
-const Refusal* VolcanoPolicy::told(GangId id) const {
+const Refusal* VolcanoPolicy::last_refusal(GangId id) const {
   const GangState& gang = state_.gang(id);
   if (const auto found = memory_.told.find(gang.key); found != memory_.told.end())
     return &found->second.refusal;
@@ -25,9 +25,9 @@ const Refusal* VolcanoPolicy::told(GangId id) const {
   return nullptr;
 }
 
-std::optional<WaitView> VolcanoPolicy::why(GangId id) {
+std::optional<WaitView> VolcanoPolicy::told(GangId id) const {
   if (!id.valid()) return std::nullopt;
-  const Refusal* refusal = told(id);
+  const Refusal* refusal = last_refusal(id);
   if (refusal == nullptr) return std::nullopt;
   WaitView view = wait_view(state_, id);
   view.refusal = *refusal;
@@ -49,7 +49,7 @@ std::vector<WaitView> VolcanoPolicy::waiting(TenantId tenant, std::size_t limit)
   for (std::size_t i = 0; i < gangs.size() && i < limit; ++i) {
     out.push_back(wait_view(state_, gangs[i]));
     out.back().rank = static_cast<std::int32_t>(i);
-    if (const Refusal* refusal = told(gangs[i])) out.back().refusal = *refusal;
+    if (const Refusal* refusal = last_refusal(gangs[i])) out.back().refusal = *refusal;
   }
   return out;
 }

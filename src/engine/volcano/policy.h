@@ -12,7 +12,8 @@ class VolcanoPolicy final : public Policy {
   explicit VolcanoPolicy(State& state) : state_(state) {}
 
   [[nodiscard]] Plan decide(Time now) override;
-  [[nodiscard]] std::optional<WaitView> why(GangId gang) override;
+  [[nodiscard]] std::optional<WaitView> why(GangId gang) override { return told(gang); }
+  [[nodiscard]] std::optional<WaitView> told(GangId gang) const override;
   /// By priority, then age: the order of the plugins that every configuration
   /// has. What else a session weighs changes from session to session.
   [[nodiscard]] std::vector<WaitView> waiting(TenantId tenant, std::size_t limit) override;
@@ -23,7 +24,7 @@ class VolcanoPolicy final : public Policy {
  private:
   /// What is told of the gang, or of the first member that waits beside those
   /// that run.
-  [[nodiscard]] const Refusal* told(GangId gang) const;
+  [[nodiscard]] const Refusal* last_refusal(GangId gang) const;
 
   State& state_;
   Memory memory_;

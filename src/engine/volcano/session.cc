@@ -41,7 +41,7 @@ void Session::tell_binds() {
     Bind b;
     b.pod = pod.key;
     b.uid = pod.uid;
-    b.node = node.spec.name;
+    b.node = node.spec->name;
     for (const auto i : pod.devices) b.devices.push_back(node.devices[i].index);
     b.device_share_milli = state_.cls(pod.cls).share_milli;
     plan_.binds.push_back(std::move(b));

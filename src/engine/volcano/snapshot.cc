@@ -82,7 +82,7 @@ void Snapshot::load_nodes() {
     room.used = Amounts::of(node.used);
     room.releasing = Amounts::of(node.releasing);
     room.idle = room.allocatable - room.used;
-    if (node.live && node.spec.ready) nodes.push_back(NodeId(n));
+    if (node.live && node.spec->ready) nodes.push_back(NodeId(n));
   }
 }
 
@@ -90,7 +90,7 @@ void Snapshot::load_jobs() {
   std::vector<GangId> gangs;
   for (std::uint32_t g = 0; g < state.gang_count(); ++g) {
     const GangState& gang = state.gang(GangId(g));
-    if (gang.live && (gang.has_group || !gang.spec.key.empty()) && state.tenant(gang.tenant).live)
+    if (gang.live && (gang.has_group || gang.described) && state.tenant(gang.tenant).live)
       gangs.push_back(GangId(g));
   }
   std::sort(gangs.begin(), gangs.end(), [&](GangId a, GangId b) {
@@ -130,7 +130,7 @@ void Snapshot::load_task(PodId id, JobIx ix) {
   t.job = ix;
   t.node = pod.node;
   t.request = Amounts::of(state.cls_of(id).request);
-  t.index = task_index(pod.key);
+  t.index = task_index(*pod.key);
   t.status = status_of(pod);
   if (t.status == Status::kPending && pod.gated) job.gated += t.request;
   ++job.by_status[static_cast<std::size_t>(t.status)];

@@ -119,14 +119,14 @@ void Statement::commit(JobIx on_behalf, EvictKind kind) {
       Evict e;
       e.pod = pod.key;
       e.uid = pod.uid;
-      e.node = state.node(task.node).spec.name;
+      e.node = state.node(task.node).spec->name;
       e.kind = kind;
       e.for_whom = winner.key;
-      e.message = (kind == EvictKind::kPreempt ? "Preempted by " : "Reclaimed for ") + winner.key +
+      e.message = (kind == EvictKind::kPreempt ? "Preempted by " : "Reclaimed for ") + *winner.key +
                   " on node " + e.node;
       plan.evicts.push_back(std::move(e));
     } else if (task.eviction) {
-      plan.nominations.push_back({pod.key, state.node(task.node).spec.name});
+      plan.nominations.push_back({pod.key, state.node(task.node).spec->name});
     }
   }
   ops_.clear();

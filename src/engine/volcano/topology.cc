@@ -13,7 +13,7 @@ std::vector<std::vector<NodeId>> domains_of(const Snapshot& snapshot,
                                             const std::string& key) {
   std::map<std::string, std::vector<NodeId>> by_value;
   for (const NodeId n : snapshot.nodes) {
-    if (const std::string* value = find_label(snapshot.state.node(n).spec.labels, key))
+    if (const std::string* value = find_label(snapshot.state.node(n).spec->labels, key))
       by_value[*value].push_back(n);
   }
   std::vector<std::vector<NodeId>> out;

@@ -84,8 +84,8 @@ void Preempt::inside_job(JobIx j) {
 bool Preempt::may_preempt(TaskIx preemptor) const {
   const PodState& pod = snapshot_.pod_of(preemptor);
   if (pod.preemption_policy == PreemptionPolicy::kNever) return false;
-  if (pod.nominated_hint.empty()) return true;
-  const NodeId node = snapshot_.state.find_node(pod.nominated_hint);
+  if (pod.nominated_hint->empty()) return true;
+  const NodeId node = snapshot_.state.find_node(*pod.nominated_hint);
   if (!node.valid()) return true;
   const auto& there = snapshot_.rooms[node.index()].tasks;
   return std::none_of(there.begin(), there.end(), [&](TaskIx t) {
@@ -112,7 +112,7 @@ std::vector<TaskIx> Preempt::candidates(TaskIx preemptor, NodeId node, bool same
 /// One who has evicted before, and lost the room, does not evict once more for the same end: a
 /// victim who, being evicted, comes before it would have the room back at once, and so on for ever.
 bool Preempt::in_vain(TaskIx preemptor, const Statement& statement) const {
-  if (snapshot_.pod_of(preemptor).nominated_hint.empty()) return false;
+  if (snapshot_.pod_of(preemptor).nominated_hint->empty()) return false;
   const JobIx job = snapshot_.tasks[preemptor].job;
   const auto evicted = statement.evicted();
   return std::any_of(evicted.begin(), evicted.end(), [&](TaskIx t) {
