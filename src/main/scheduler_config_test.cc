@@ -37,7 +37,7 @@ const std::string kTiers = "tiers:\n- plugins:\n  - name: priority\n  - name: ga
 TEST(SchedulerConfigFile, SaysWhatIsNewAndNothingTwice) {
   const TheFile on_disk;
   on_disk.write("actions: \"enqueue, allocate\"\n" + kTiers);
-  scheduler::ConfigFile file(on_disk.path(), parse_scheduler_config);
+  scheduler::ConfigFile file(on_disk.path(), parse_scheduler_config, /*optional=*/false);
   const auto first = file.look();
   ASSERT_TRUE(first && *first);
   EXPECT_EQ((*first)->engine.volcano.actions, (std::vector<std::string>{"enqueue", "allocate"}));
@@ -54,7 +54,7 @@ TEST(SchedulerConfigFile, SaysOnceWhatIsWrongAndThenTakesTheNextGoodOne) {
   const TheFile on_disk;
   const std::string good = "actions: \"enqueue, allocate\"\n" + kTiers;
   on_disk.write(good);
-  scheduler::ConfigFile file(on_disk.path(), parse_scheduler_config);
+  scheduler::ConfigFile file(on_disk.path(), parse_scheduler_config, /*optional=*/false);
   (void)file.look();
 
   on_disk.write("actions: \"enqueue, conquer\"\n" + kTiers);

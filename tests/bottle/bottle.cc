@@ -131,9 +131,9 @@ Child start(const RunOptions& options) {
     ::signal(SIGTERM, SIG_IGN);
     ::signal(SIGINT, SIG_IGN);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    std::freopen(std::getenv("BOTTLE_LOG") != nullptr ? std::getenv("BOTTLE_LOG") : "/dev/null",
-                 "w",
-                 stderr);
+    const char* log =
+        std::getenv("BOTTLE_LOG") != nullptr ? std::getenv("BOTTLE_LOG") : "/dev/null";
+    if (std::freopen(log, "w", stderr) == nullptr) std::abort();
     seed_openssl(options.seed);
     const std::string text = text_of(run(options));
     for (std::size_t done = 0; done < text.size();) {
