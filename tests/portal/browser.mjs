@@ -362,13 +362,14 @@ const parts = {
     const press = (key) => hands.keyboard.press(key);
     const focused = () => hands.evaluate(() => { let e = document.activeElement; while (e?.shadowRoot?.activeElement) e = e.shadowRoot.activeElement; return `${e?.tagName} ${e?.getAttribute('aria-label') ?? ''} ${e?.labels?.[0]?.textContent ?? ''} ${e?.textContent?.slice(0, 40) ?? ''}`; });
     const tabTo = async (what) => { for (let i = 0; i < 60; i++) { if (what.test(await focused())) return true; await press('Tab'); } return false; };
-    await hands.goto(`${address}/login`);
+    await hands.goto(`${address}/login`, { waitUntil: 'networkidle' });
     await tabTo(/User name/);
     await hands.keyboard.type('admin');
     await press('Tab');
     await hands.keyboard.type(password);
     await press('Enter');
-    await hands.getByRole('heading', { name: 'Home' }).waitFor({ timeout: 30_000 });
+    const home = await hands.getByRole('heading', { name: 'Home' }).waitFor({ timeout: 30_000 }).then(() => true, () => false);
+    check('55 by keys: signed in', home, `${hands.url()}, focus on ${await focused()}: ${await hands.locator('body').innerText()}`);
     await press('g');
     await press('s');
     await hands.getByRole('heading', { name: 'Submit Job' }).waitFor();
