@@ -15,14 +15,6 @@ namespace r = client::resources;
 constexpr std::uint64_t kWritesAMinute = 600;
 constexpr std::uint64_t kWritesAJobAndMinute = 120;
 
-int gpus_of(const json::Value& pod) {
-  std::int64_t sum = 0;
-  for (const json::Value& container : json::array_at(pod, "spec", "containers"))
-    sum +=
-        parse_int(json::string_at(container, "resources", "limits", "nvidia.com/gpu")).value_or(0);
-  return static_cast<int>(sum);
-}
-
 bool is_true(const json::Value& job, std::string_view type) {
   return json::string_at(kube::condition(job, type), "status") == "True";
 }

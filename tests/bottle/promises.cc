@@ -16,14 +16,6 @@ namespace {
 /// A scheduler may be stopped for a minute and a half, and then does what it had decided before.
 constexpr Duration kSettled = std::chrono::minutes(3);
 
-int gpus_of(const json::Value& pod) {
-  std::int64_t sum = 0;
-  for (const json::Value& container : json::array_at(pod, "spec", "containers"))
-    sum +=
-        parse_int(json::string_at(container, "resources", "limits", "nvidia.com/gpu")).value_or(0);
-  return static_cast<int>(sum);
-}
-
 /// Whoever is guaranteed cells there; the others may be anywhere.
 std::string virtual_cluster_of(const json::Value& pod) {
   const auto text = kube::annotation(pod, hived::kSchedulingSpec);
@@ -43,6 +35,14 @@ bool covers(const std::vector<int>& a, const std::vector<int>& b) {
 }
 
 }  // namespace
+
+int gpus_of(const json::Value& pod) {
+  std::int64_t sum = 0;
+  for (const json::Value& container : json::array_at(pod, "spec", "containers"))
+    sum +=
+        parse_int(json::string_at(container, "resources", "limits", "nvidia.com/gpu")).value_or(0);
+  return static_cast<int>(sum);
+}
 
 void Promises::begin_again() {
   before_ = std::exchange(pods_, {});

@@ -13,6 +13,9 @@
 
 namespace muster::bottle {
 
+/// What the pod's containers may have together.
+int gpus_of(const json::Value& pod);
+
 class Promises {
  public:
   /// `fail` is told the check and what is wrong.

@@ -120,26 +120,12 @@ json::Value check_value(World& world, const Present& present, const std::string&
 
 Task<void> put_config(ApiWorld& api, ApiCall& call, const Present& present) {
   World& world = api.world;
-  const auto body = json::parse(call.request.body);
-  if (!body || !json::at(*body, "text").is_string()) {
-    co_await answer(call.writer, error_answer(400, "BadRequest", "wanted {text, resourceVersion}"));
-    co_return;
-  }
-  if (json::text_at(*body, "resourceVersion") != present.version) {
-    co_await answer_json(call.writer,
-                         {{"code", "Conflict"},
-                          {"message", "somebody else has changed the configuration meanwhile"},
-                          {"text", present.text},
-                          {"resourceVersion", present.version}},
-                         409);
-    co_return;
-  }
-  const std::string text = json::text_at(*body, "text");
-  const json::Value check = check_value(world, present, text);
-  if (!json::bool_at(check, "ok")) {
-    co_await answer(call.writer, error_answer(422, "Invalid", json::string_at(check, "message")));
-    co_return;
-  }
+  const auto wanted = co_await text_to_write(
+      call, {present.version, present.text}, "configuration", [&](const std::string& text) {
+        return check_value(world, present, text);
+      });
+  if (!wanted) co_return;
+  const std::string& text = *wanted;
   json::Value map = json::Object{};
   json::make(map, {"apiVersion"}) = "v1";
   json::make(map, {"kind"}) = "ConfigMap";

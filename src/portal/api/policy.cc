@@ -87,34 +87,21 @@ json::Value check_value(const Options& options, const Present& present, const st
 
 Task<void> put_policy(ApiWorld& api, ApiCall& call, const Present& present) {
   const Options& options = api.world.options;
-  const auto body = json::parse(call.request.body);
-  if (!body || !json::at(*body, "text").is_string()) {
-    co_await answer(call.writer, error_answer(400, "BadRequest", "wanted {text, resourceVersion}"));
-    co_return;
-  }
-  if (json::text_at(*body, "resourceVersion") != present.version) {
-    co_await answer_json(call.writer,
-                         {{"code", "Conflict"},
-                          {"message", "somebody else has changed the policy meanwhile"},
-                          {"text", present.text},
-                          {"resourceVersion", present.version}},
-                         409);
-    co_return;
-  }
-  const std::string text = json::text_at(*body, "text");
-  const json::Value check = check_value(options, present, text);
-  if (!json::bool_at(check, "ok")) {
-    co_await answer(call.writer, error_answer(422, "Invalid", json::string_at(check, "message")));
-    co_return;
-  }
+  const auto wanted = co_await text_to_write(
+      call, {present.version, present.text}, "policy", [&](const std::string& text) {
+        return check_value(options, present, text);
+      });
+  if (!wanted) co_return;
+  const std::string& text = *wanted;
   const bool blank = trim(text).empty();
   Result<void> written;
   co_await api.world.env.run_on_worker([&] {
-    std::error_code ignored;
-    if (blank)
-      std::filesystem::remove(options.policy_file, ignored);
-    else
+    std::error_code failed;
+    if (!blank)
       written = write_private(options.policy_file, text);
+    else if (std::filesystem::remove(options.policy_file, failed); failed)
+      written = fail(Code::kInternal,
+                     fmt::format("remove {}: {}", options.policy_file, failed.message()));
   });
   if (!written) {
     co_await answer_error(call.writer, written.error());

@@ -1,5 +1,7 @@
 #include "portal/api/versions.h"
 
+#include <fmt/core.h>
+
 #include "base/strings.h"
 #include "hived/config_map.h"
 #include "kube/portal_names.h"
@@ -49,6 +51,35 @@ Task<void> keep_version(World& world, const char* name, User user, EditedText ed
   if (!done && done.error().code == Code::kNotFound)
     done = co_await world.kube.own().create(
         client::resources::kConfigMaps, hived::kConfigMapNamespace, std::move(patch));
+}
+
+Task<std::optional<std::string>> text_to_write(
+    ApiCall& call,
+    const EditedText& present,
+    const char* what,
+    const std::function<json::Value(const std::string&)>& check) {
+  const auto body = json::parse(call.request.body);
+  if (!body || !json::at(*body, "text").is_string()) {
+    co_await answer(call.writer, error_answer(400, "BadRequest", "wanted {text, resourceVersion}"));
+    co_return std::nullopt;
+  }
+  if (json::text_at(*body, "resourceVersion") != present.version) {
+    co_await answer_json(
+        call.writer,
+        {{"code", "Conflict"},
+         {"message", fmt::format("somebody else has changed the {} meanwhile", what)},
+         {"text", present.text},
+         {"resourceVersion", present.version}},
+        409);
+    co_return std::nullopt;
+  }
+  std::string text = json::text_at(*body, "text");
+  const json::Value checked = check(text);
+  if (!json::bool_at(checked, "ok")) {
+    co_await answer(call.writer, error_answer(422, "Invalid", json::string_at(checked, "message")));
+    co_return std::nullopt;
+  }
+  co_return text;
 }
 
 json::Value refused_text(const std::string& message) {
