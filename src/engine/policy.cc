@@ -17,7 +17,7 @@ WaitView wait_view(const State& state, GangId id) {
   view.key = gang.key;
   view.is_group = gang.has_group;
   view.queue = state.tenant(gang.tenant).name;
-  view.priority = gang.spec.priority;
+  view.priority = gang.spec->priority;
   view.since = gang.created;
   return view;
 }

@@ -279,14 +279,14 @@ std::optional<Refusal> CellPolicy::unready(const Member& member) const {
   if (!gang.has_group)
     return refusal_of(Reason::kGroupMissing,
                       fmt::format("its gang {} is not known yet: no such PodGroup", name));
-  if (gang.spec.hold)
+  if (gang.spec->hold)
     return refusal_of(Reason::kGated, fmt::format("its gang {} is suspended", name));
   const auto here = static_cast<std::int32_t>(gang.pods.size());
-  if (here >= gang.spec.min_member) return std::nullopt;
+  if (here >= gang.spec->min_member) return std::nullopt;
   Refusal refusal =
       refusal_of(Reason::kNotEnoughMembers,
-                 fmt::format("its gang {} has {} of {} pods", name, here, gang.spec.min_member));
-  refusal.members_wanted = gang.spec.min_member;
+                 fmt::format("its gang {} has {} of {} pods", name, here, gang.spec->min_member));
+  refusal.members_wanted = gang.spec->min_member;
   refusal.members_found = here;
   return refusal;
 }

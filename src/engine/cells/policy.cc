@@ -139,11 +139,11 @@ void CellPolicy::on(const GroupUpsert& event) {
   const GangState& gang = state_.gang(id);
   GangSeen now{gang.seq,
                gang.tenant,
-               gang.spec.min_member,
-               gang.spec.priority,
-               gang.spec.hold,
+               gang.spec->min_member,
+               gang.spec->priority,
+               gang.spec->hold,
                gang.created,
-               gang.spec.expected_duration};
+               gang.spec->expected_duration};
   if (gangs_[id.index()] == now) return;
   gangs_[id.index()] = now;
   dirty_ = true;
@@ -224,7 +224,7 @@ void CellPolicy::read(Member& member, const PodState& pod) const {
   member.created = gang.has_group ? gang.created : pod.created;
   member.expected_duration = pod.expected_duration.count() > 0 || !gang.has_group
                                  ? pod.expected_duration
-                                 : gang.spec.expected_duration;
+                                 : gang.spec->expected_duration;
   member.derived = !pod.cells || (!pod.cells->spec && pod.cells->error.empty());
   member.spec_error = member.derived ? "" : pod.cells->error;
   if (!member.derived) {
@@ -238,7 +238,7 @@ void CellPolicy::read(Member& member, const PodState& pod) const {
   member.spec = {};
   member.spec.vc = CellTenants::virtual_cluster_of(state_, allocator_.cells(), gang.tenant);
   member.spec.priority =
-      hived_priority(gang.has_group ? std::max(pod.priority, gang.spec.priority) : pod.priority);
+      hived_priority(gang.has_group ? std::max(pod.priority, gang.spec->priority) : pod.priority);
   const auto& types = allocator_.cells().leaf_types;
   for (const std::string& model : cls.spec.device_models) {
     const bool known = std::find(types.begin(), types.end(), model) != types.end();

@@ -238,6 +238,8 @@ struct Group {
   Duration expected_duration{};  ///< Zero = unknown.
   bool admitted = false;         ///< Already Inqueue or beyond, as recorded in its status.
   bool hold = false;             ///< Suspended by its owner: nothing of it starts.
+
+  bool operator==(const Group&) const = default;
 };
 
 // ------------------------------------------------------------------------------------------ queues

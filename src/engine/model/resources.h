@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace muster::engine {
@@ -25,41 +27,70 @@ using ResourceList = std::vector<Amount>;  ///< Any order; a name twice adds up.
 
 /// Dense vector of amounts. Zero and absent are the same thing; where "absent" means "no limit" (a
 /// queue's capability), the owner keeps a mask beside it.
+///
+/// One cache line. There are vectors of every node and gang, and few clusters name more than six
+/// resources; where one does, the amounts are in a block of their own.
 class ResourceVector {
  public:
   /// Names beyond this many are refused by the interner; only what pods, gangs and queues ask for
   /// is interned.
   static constexpr std::size_t kMax = 20;
 
-  std::int64_t operator[](std::size_t i) const { return i < size_ ? v_[i] : 0; }
+  ResourceVector() = default;
+  ResourceVector(const ResourceVector& o) : size_(o.size_) {
+    few_ = o.few_;
+    if (o.many_) many_ = std::make_unique<Many>(*o.many_);
+  }
+  ResourceVector(ResourceVector&& o) noexcept
+      : size_(std::exchange(o.size_, 0)), few_(o.few_), many_(std::move(o.many_)) {}
+  ResourceVector& operator=(const ResourceVector& o) {
+    if (o.many_ || many_) return *this = ResourceVector(o);
+    size_ = o.size_;
+    few_ = o.few_;
+    return *this;
+  }
+  ResourceVector& operator=(ResourceVector&& o) noexcept {
+    size_ = std::exchange(o.size_, 0);
+    few_ = o.few_;
+    many_ = std::move(o.many_);
+    return *this;
+  }
+
+  std::int64_t operator[](std::size_t i) const { return i < size_ ? data()[i] : 0; }
   void set(std::size_t i, std::int64_t amount) {
     grow(i + 1);
-    v_[i] = amount;
+    data()[i] = amount;
   }
   void add(std::size_t i, std::int64_t amount) { set(i, (*this)[i] + amount); }
   [[nodiscard]] std::size_t size() const { return size_; }
 
   ResourceVector& operator+=(const ResourceVector& o) {
     grow(o.size_);
-    for (std::size_t i = 0; i < o.size_; ++i) v_[i] += o.v_[i];
+    std::int64_t* const mine = data();
+    const std::int64_t* const theirs = o.data();
+    for (std::size_t i = 0; i < o.size_; ++i) mine[i] += theirs[i];
     return *this;
   }
   ResourceVector& operator-=(const ResourceVector& o) {
     grow(o.size_);
-    for (std::size_t i = 0; i < o.size_; ++i) v_[i] -= o.v_[i];
+    std::int64_t* const mine = data();
+    const std::int64_t* const theirs = o.data();
+    for (std::size_t i = 0; i < o.size_; ++i) mine[i] -= theirs[i];
     return *this;
   }
   friend ResourceVector operator+(ResourceVector a, const ResourceVector& b) { return a += b; }
   friend ResourceVector operator-(ResourceVector a, const ResourceVector& b) { return a -= b; }
   ResourceVector& scale(std::int64_t k) {
-    for (std::size_t i = 0; i < size_; ++i) v_[i] *= k;
+    std::int64_t* const mine = data();
+    for (std::size_t i = 0; i < size_; ++i) mine[i] *= k;
     return *this;
   }
 
   /// True when each amount asked for (> 0) is there.
   [[nodiscard]] bool fits_in(const ResourceVector& free) const {
+    const std::int64_t* const mine = data();
     for (std::size_t i = 0; i < size_; ++i) {
-      if (v_[i] > 0 && v_[i] > free[i]) return false;
+      if (mine[i] > 0 && mine[i] > free[i]) return false;
     }
     return true;
   }
@@ -72,8 +103,7 @@ class ResourceVector {
     return true;
   }
   [[nodiscard]] bool is_zero() const {
-    return std::all_of(
-        v_.begin(), v_.begin() + static_cast<std::ptrdiff_t>(size_), [](auto x) { return x == 0; });
+    return std::all_of(data(), data() + size_, [](auto x) { return x == 0; });
   }
   bool operator==(const ResourceVector& o) const {
     const std::size_t n = std::max(size_, o.size_);
@@ -84,12 +114,24 @@ class ResourceVector {
   }
 
  private:
+  static constexpr std::size_t kFew = 6;
+  using Many = std::array<std::int64_t, kMax>;
+
+  [[nodiscard]] const std::int64_t* data() const { return many_ ? many_->data() : few_.data(); }
+  [[nodiscard]] std::int64_t* data() { return many_ ? many_->data() : few_.data(); }
   void grow(std::size_t n) {
-    while (size_ < n) v_[size_++] = 0;
+    if (n <= size_) return;
+    if (n > kFew && !many_) {
+      many_ = std::make_unique<Many>();
+      std::copy(few_.begin(), few_.begin() + size_, many_->begin());
+    }
+    std::fill(data() + size_, data() + n, 0);
+    size_ = static_cast<std::uint32_t>(n);
   }
 
-  std::uint32_t size_ = 0;  ///< v_[i] for i >= size_ is not initialised and counts as 0.
-  std::array<std::int64_t, kMax> v_;
+  std::uint32_t size_ = 0;  ///< What stands behind so many counts as 0.
+  std::array<std::int64_t, kFew> few_{};
+  std::unique_ptr<Many> many_;  ///< Instead, once there were more.
 };
 
 /// Names <-> dense indexes. cpu, memory, pods and the device resource come first, always.

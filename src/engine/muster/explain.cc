@@ -130,7 +130,7 @@ Explainer::Survey Explainer::survey(PodId pod, GangId gang, std::int32_t wanted)
   Survey survey;
   const TaskClass& cls = state_->cls_of(pod);
   const Preemptor who{.cls = state_->pod(pod).cls,
-                      .priority = state_->gang(gang).spec.priority,
+                      .priority = state_->gang(gang).spec->priority,
                       .tenant = state_->gang(gang).tenant,
                       .gang = gang};
   const Asking asking{state_, desk_->tenants, who, desk_->now, false};
@@ -211,7 +211,7 @@ WaitView Explainer::view_of(GangId id) const {
   view.key = gang.key;
   view.is_group = gang.has_group;
   view.queue = state_->tenant(gang.tenant).name;
-  view.priority = gang.spec.priority;
+  view.priority = gang.spec->priority;
   view.since = gang.created;
   view.refusal = waiting_->record(id).refusal;
   return view;

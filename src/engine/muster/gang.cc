@@ -12,8 +12,8 @@ namespace {
 /// The roles' minimums count only where together they do not ask for more than the gang's.
 bool roles_count(const GangState& gang) {
   std::int32_t total = 0;
-  for (const auto& [role, n] : gang.spec.min_task_member) total += n;
-  return !gang.spec.min_task_member.empty() && gang.spec.min_member >= total;
+  for (const auto& [role, n] : gang.spec->min_task_member) total += n;
+  return !gang.spec->min_task_member.empty() && gang.spec->min_member >= total;
 }
 
 /// Fewer members exist than the gang, or one of its roles, must have to start.
@@ -25,9 +25,9 @@ bool too_few_members(const State& state, const GangState& gang, Refusal& refusal
     return true;
   };
   const std::int32_t exist = gang.bound + gang.succeeded + gang.pending;
-  if (exist < gang.spec.min_member) return refuse(gang.spec.min_member, exist);
+  if (exist < gang.spec->min_member) return refuse(gang.spec->min_member, exist);
   if (!roles_count(gang)) return false;
-  for (const auto& [role, n] : gang.spec.min_task_member) {
+  for (const auto& [role, n] : gang.spec->min_task_member) {
     std::int32_t have = 0;
     for (const PodId p : gang.pods) {
       const PodState& pod = state.pod(p);
@@ -46,10 +46,10 @@ bool too_few_members(const State& state, const GangState& gang, Refusal& refusal
 
 Need need_of(const State& state, const GangState& gang) {
   Need need;
-  need.total = std::max(0, gang.spec.min_member - gang.bound - gang.succeeded);
+  need.total = std::max(0, gang.spec->min_member - gang.bound - gang.succeeded);
   if (!roles_count(gang)) return need;
   std::int32_t sum = 0;
-  for (const auto& [role, n] : gang.spec.min_task_member) {
+  for (const auto& [role, n] : gang.spec->min_task_member) {
     std::int32_t have = 0;
     for (const PodId p : gang.pods) {
       const PodState& pod = state.pod(p);
@@ -112,8 +112,8 @@ Refusal unready(const State& state, const GangState& gang) {
     refusal.subject = gang.key;
     return refusal;
   }
-  if (gang.spec.is_parent) return refusal;
-  if (gang.spec.hold) {
+  if (gang.spec->is_parent) return refusal;
+  if (gang.spec->hold) {
     refusal.reason = Reason::kGated;
     refusal.subject = "suspended";
     return refusal;
@@ -124,9 +124,9 @@ Refusal unready(const State& state, const GangState& gang) {
     refusal.members_wanted = gang.pending;
     return refusal;
   }
-  if (!gang.spec.parent.empty() && !state.find_gang(gang.spec.parent).valid()) {
+  if (!gang.spec->parent.empty() && !state.find_gang(gang.spec->parent).valid()) {
     refusal.reason = Reason::kParentMissing;
-    refusal.subject = gang.spec.parent;
+    refusal.subject = gang.spec->parent;
     return refusal;
   }
   if (too_few_members(state, gang, refusal)) return refusal;
@@ -144,7 +144,7 @@ Refusal unready(const State& state, const GangState& gang) {
 
 bool never_preempts(const State& state, GangId id) {
   const GangState& gang = state.gang(id);
-  if (gang.spec.preemption_policy == PreemptionPolicy::kNever) return true;
+  if (gang.spec->preemption_policy == PreemptionPolicy::kNever) return true;
   const auto waits = std::find_if(gang.pods.begin(), gang.pods.end(), [&](PodId p) {
     return state.pod(p).phase == PodPhase::kPending;
   });
@@ -164,7 +164,7 @@ constexpr std::int32_t kRunningPermille = 50;
 
 /// Declared by the gang or by all of its pods; zero: not.
 std::int64_t declared_us(const State& state, const GangState& gang) {
-  if (gang.spec.expected_duration.count() > 0) return gang.spec.expected_duration.count();
+  if (gang.spec->expected_duration.count() > 0) return gang.spec->expected_duration.count();
   std::int64_t longest = 0;
   for (const PodId p : gang.pods) {
     const std::int64_t us = state.pod(p).expected_duration.count();
@@ -253,7 +253,7 @@ Time expected_end(Desk& desk, const PodState& pod, Ends ends) {
   if (end != kNever) desk.estimated = true;
   if (end == kNever) {
     const Duration declared =
-        pod.expected_duration.count() > 0 ? pod.expected_duration : gang.spec.expected_duration;
+        pod.expected_duration.count() > 0 ? pod.expected_duration : gang.spec->expected_duration;
     if (declared.count() > 0) end = pod.started + declared;
   }
   end = std::min(end, state.latest_end(gang.tenant, pod.created));
@@ -265,11 +265,11 @@ Time expected_end(Desk& desk, const PodState& pod, Ends ends) {
 
 bool group_runs(const State& state, GangId id) {
   const GangState& gang = state.gang(id);
-  if (!gang.spec.is_parent) return gang.bound > 0 && need_of(state, gang).total == 0;
+  if (!gang.spec->is_parent) return gang.bound > 0 && need_of(state, gang).total == 0;
   std::int32_t running = 0;
   for (const GangId child : state.children_of(gang.key))
     running += group_runs(state, child) ? 1 : 0;
-  return running >= std::max(1, gang.spec.min_groups);
+  return running >= std::max(1, gang.spec->min_groups);
 }
 
 bool family_short(const State& state, GangId id, const std::vector<GangId>& starting) {
@@ -277,27 +277,27 @@ bool family_short(const State& state, GangId id, const std::vector<GangId>& star
   const GangId root = state.root_of(id);
   const std::function<bool(GangId)> starts = [&](GangId g) {
     const GangState& gang = state.gang(g);
-    if (!gang.spec.is_parent)
+    if (!gang.spec->is_parent)
       return group_runs(state, g) ||
              std::find(starting.begin(), starting.end(), g) != starting.end();
     std::int32_t n = 0;
     for (const GangId child : state.children_of(gang.key)) n += starts(child) ? 1 : 0;
-    return n >= std::max(1, gang.spec.min_groups);
+    return n >= std::max(1, gang.spec->min_groups);
   };
   return !starts(root);
 }
 
 std::vector<TopologyLevel> levels_of(const State& state, const GangState& gang) {
   std::vector<TopologyLevel> levels;
-  std::string parent = gang.spec.parent;
+  std::string parent = gang.spec->parent;
   for (int depth = 0; !parent.empty() && depth < 8; ++depth) {
     const GangId up = state.find_gang(parent);
     if (!up.valid()) break;
-    const auto& above = state.gang(up).spec.topology;
+    const auto& above = state.gang(up).spec->topology;
     levels.insert(levels.begin(), above.begin(), above.end());
-    parent = state.gang(up).spec.parent;
+    parent = state.gang(up).spec->parent;
   }
-  levels.insert(levels.end(), gang.spec.topology.begin(), gang.spec.topology.end());
+  levels.insert(levels.end(), gang.spec->topology.begin(), gang.spec->topology.end());
   return levels;
 }
 
@@ -321,7 +321,7 @@ std::vector<NodeId> nodes_left_to(const State& state, GangId id) {
     if (state.node(NodeId(n)).live) nodes.push_back(NodeId(n));
   }
   for (GangId up = state.parent_of(id); up.valid(); up = state.parent_of(up)) {
-    for (const auto& level : state.gang(up).spec.topology) {
+    for (const auto& level : state.gang(up).spec->topology) {
       const std::set<std::string> values = pinned_values(state, up, level.key);
       if (values.empty() || !level.required) continue;
       std::erase_if(nodes, [&](NodeId n) {

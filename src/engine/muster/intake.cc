@@ -13,7 +13,7 @@ void Intake::update_phase(GangId id) {
   const std::int32_t ended = gang.succeeded + gang.failed;
   const std::int32_t scheduled = gang.bound + gang.releasing + ended;
   GroupPhase phase = gang.phase;
-  if (scheduled >= gang.spec.min_member && scheduled > 0) {
+  if (scheduled >= gang.spec->min_member && scheduled > 0) {
     phase = ended == scheduled && gang.pending == 0 ? GroupPhase::kCompleted : GroupPhase::kRunning;
   } else if (gang.bound > 0) {
     phase = GroupPhase::kUnknown;
@@ -28,8 +28,8 @@ void Intake::update_phase(GangId id) {
 /// The coarse check before anything is placed applies: its group names the least resources that
 /// must fit under the queue's limits, beside what is admitted already.
 bool Intake::admission_matters(const GangState& gang) const {
-  return state_->config().admission && gang.has_group && gang.spec.min_resources &&
-         gang.phase == GroupPhase::kPending && !gang.spec.admitted;
+  return state_->config().admission && gang.has_group && gang.spec->min_resources &&
+         gang.phase == GroupPhase::kPending && !gang.spec->admitted;
 }
 
 /// Reason kNone: it may wait for a place. Otherwise it is set aside where that is to be asked again.
@@ -40,7 +40,7 @@ Refusal Intake::reason_to_stay_out(GangId id) {
     parked_.insert(id);
   if (refusal.reason != Reason::kNone || !admission_matters(gang)) return refusal;
   const auto excess =
-      desk_->tenants.excess(state_, gang.tenant, state_->vector_of(*gang.spec.min_resources));
+      desk_->tenants.excess(state_, gang.tenant, state_->vector_of(*gang.spec->min_resources));
   if (!excess) return refusal;
   refusal = refusal_for_limit(state_, *excess);
   refusal.reason = Reason::kNotAdmitted;
@@ -70,7 +70,7 @@ void Intake::sort_in(GangId id) {
   unadmitted_.erase(id);
   if (record.seq != gang.seq || !gang.live || gang.pending == 0) forget(id);
   if (!gang.live) return;
-  if (gang.pending == 0 || gang.spec.is_parent) {
+  if (gang.pending == 0 || gang.spec->is_parent) {
     update_phase(id);
     return;
   }

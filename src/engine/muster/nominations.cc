@@ -48,7 +48,7 @@ void Nominations::drop(GangId id) {
 /// May the room held for the gang be planned with? Like a victim's: its queue keeps its due.
 bool Nominations::may_lift(const Preemptor& who, GangId id) const {
   const GangState& gang = state_->gang(id);
-  if (gang.spec.priority >= who.priority) return false;
+  if (gang.spec->priority >= who.priority) return false;
   if (gang.tenant == who.tenant) return true;
   if (!state_->config().preempt_across_queues) return false;
   if (!state_->config().reclaim) return true;
@@ -92,8 +92,8 @@ bool Nominations::restore(std::vector<Lifted>& lifted,
 
 void Nominations::put_back(std::vector<Lifted> lifted, bool taken) {
   std::stable_sort(lifted.begin(), lifted.end(), [&](const Lifted& a, const Lifted& b) {
-    const auto pa = state_->gang(a.gang).spec.priority;
-    const auto pb = state_->gang(b.gang).spec.priority;
+    const auto pa = state_->gang(a.gang).spec->priority;
+    const auto pb = state_->gang(b.gang).spec->priority;
     return pa != pb ? pa > pb : a.gang < b.gang;
   });
   for (std::size_t i = 0; i < lifted.size();) {

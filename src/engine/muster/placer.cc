@@ -229,7 +229,7 @@ std::vector<std::vector<NodeId>> Placer::domains_of(GangId id,
                                                     const std::vector<NodeId>& nodes,
                                                     const std::vector<PodId>& tasks) {
   const GangState& gang = state_->gang(id);
-  const TopologyLevel& rule = gang.spec.topology[level];
+  const TopologyLevel& rule = gang.spec->topology[level];
   std::map<std::string, std::vector<NodeId>> domains;
   for (const NodeId n : nodes) {
     const std::string* value = find_label(state_->node(n).spec->labels, rule.key);
@@ -238,7 +238,7 @@ std::vector<std::vector<NodeId>> Placer::domains_of(GangId id,
   // A gang of pods alike needs room for all; for others the room of one kind only says which domain
   // is tighter.
   const bool alike =
-      !gang.spec.is_parent && state_->pod(tasks.front()).cls == state_->pod(tasks.back()).cls;
+      !gang.spec->is_parent && state_->pod(tasks.front()).cls == state_->pod(tasks.back()).cls;
   const std::int32_t wanted = alike ? std::max(need_of(state_, gang).total, 1) : 1;
   const TaskClass& cls = state_->cls_of(tasks.front());
   const std::set<std::string> pinned = pinned_values(state_, id, rule.key);
@@ -263,7 +263,7 @@ bool Placer::place_level(GangId id,
                          std::size_t level,
                          const std::vector<NodeId>& nodes,
                          Outcome& outcome) {
-  const auto& levels = state_->gang(id).spec.topology;
+  const auto& levels = state_->gang(id).spec->topology;
   if (level == levels.size()) return place_inside(id, nodes, outcome);
   const std::vector<PodId> tasks = first_tasks_below(id);
   if (tasks.empty()) return false;
@@ -277,7 +277,7 @@ bool Placer::place_level(GangId id,
 /// The gang itself, or as many of the groups below as possible.
 bool Placer::place_inside(GangId id, const std::vector<NodeId>& nodes, Outcome& outcome) {
   const GangState& gang = state_->gang(id);
-  if (gang.spec.is_parent) return place_children(id, nodes, outcome);
+  if (gang.spec->is_parent) return place_children(id, nodes, outcome);
   const Members members = members_of(state_, id);
   if (members.tasks.empty() || unready(state_, gang).reason != Reason::kNone) return false;
   if (desk_->tenants.excess(state_, gang.tenant, request_of(state_, members))) return false;
@@ -298,10 +298,10 @@ bool Placer::place_children(GangId id, const std::vector<NodeId>& nodes, Outcome
     if (waiting_->is_nominated(child)) continue;
     const bool runs = group_runs(state_, child);
     const bool starts =
-        (!runs || state_->gang(child).spec.is_parent) && place_level(child, 0, nodes, outcome);
+        (!runs || state_->gang(child).spec->is_parent) && place_level(child, 0, nodes, outcome);
     running += runs || starts ? 1 : 0;
   }
-  if (running >= std::max(1, gang.spec.min_groups)) return true;
+  if (running >= std::max(1, gang.spec->min_groups)) return true;
   undo(before, outcome);
   return false;
 }
@@ -311,7 +311,7 @@ Outcome Placer::place(const Members& members) {
   if (members.tasks.empty()) return outcome;
   const GangId id = members.gang;
   const std::int32_t need = members.need.total;
-  if (state_->parent_of(id).valid() || !state_->gang(id).spec.topology.empty()) {
+  if (state_->parent_of(id).valid() || !state_->gang(id).spec->topology.empty()) {
     // A family starts from its root; a member above the minimum goes where its family is.
     const GangId from = need > 0 ? state_->root_of(id) : id;
     outcome.placed =

@@ -34,7 +34,7 @@ Preemption::Grounds Preemption::grounds_of(const GangState& gang,
                                            bool over_limit) const {
   const Config& config = state_->config();
   const auto& evictable = state_->evictable_priorities();
-  const std::int32_t priority = gang.spec.priority;
+  const std::int32_t priority = gang.spec->priority;
   const bool t9k = state_->tenant(gang.tenant).spec.t9k;
   Grounds grounds;
   grounds.over_nominated =
@@ -110,7 +110,7 @@ Preemption::Result Preemption::make_room_for(GangId id, bool over_limit) {
   RoomRequest wanted;
   wanted.root = root;
   wanted.who = {.cls = state_->pod(members.tasks.front()).cls,
-                .priority = gang.spec.priority,
+                .priority = gang.spec->priority,
                 .tenant = gang.tenant,
                 .gang = id};
   wanted.over_limit = over_limit ? &request : nullptr;

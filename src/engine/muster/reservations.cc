@@ -172,7 +172,7 @@ bool Reservations::leaves_devices(const Use& use, const Slot& slot, Time then) c
 std::vector<PodId> Reservations::starting_below(GangId group, GangId id) const {
   const GangState& gang = state_->gang(group);
   std::vector<PodId> out;
-  if (!gang.spec.is_parent) {
+  if (!gang.spec->is_parent) {
     out = tasks_of(state_, group);
     out.resize(std::min<std::size_t>(
         out.size(), static_cast<std::size_t>(std::max(need_of(state_, gang).total, 1))));
@@ -185,7 +185,7 @@ std::vector<PodId> Reservations::starting_below(GangId group, GangId id) const {
     std::vector<PodId> tasks;
   };
   std::vector<Child> waiting;
-  std::int32_t left = std::max(1, gang.spec.min_groups);
+  std::int32_t left = std::max(1, gang.spec->min_groups);
   for (const GangId child : state_->children_of(gang.key)) {
     const std::vector<GangId> leaves = state_->leaves_of(child);
     const bool own = std::find(leaves.begin(), leaves.end(), id) != leaves.end();

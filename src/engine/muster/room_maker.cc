@@ -137,7 +137,7 @@ bool RoomMaker::queue_takes(const Wish& wish, const EvictionPlan& plan) const {
 /// any of `inside` will do.
 std::vector<std::vector<NodeId>> RoomMaker::domains_of(GangId group, Inside inside) const {
   std::vector<std::string> keys;
-  for (const auto& level : state_->gang(group).spec.topology) {
+  for (const auto& level : state_->gang(group).spec->topology) {
     if (level.required) keys.push_back(level.key);
   }
   if (keys.empty()) return {};
@@ -196,7 +196,7 @@ bool RoomMaker::plan_group(GangId group, Wish& wish, Inside inside, EvictionPlan
 
 bool RoomMaker::plan_inside(GangId group, Wish& wish, Inside inside, EvictionPlan& plan) {
   const GangState& gang = state_->gang(group);
-  if (gang.spec.is_parent) return plan_children(group, wish, inside, plan);
+  if (gang.spec->is_parent) return plan_children(group, wish, inside, plan);
   if (gang.pending == 0 || unready(state_, gang).reason != Reason::kNone) return false;
   wish.members = members_of(state_, group);
   wish.domain = inside;
@@ -209,7 +209,7 @@ bool RoomMaker::plan_inside(GangId group, Wish& wish, Inside inside, EvictionPla
 /// to find out; older ones first otherwise.
 bool RoomMaker::plan_children(GangId group, Wish& wish, Inside inside, EvictionPlan& plan) {
   const GangState& gang = state_->gang(group);
-  std::int32_t left = std::max(1, gang.spec.min_groups);
+  std::int32_t left = std::max(1, gang.spec->min_groups);
   std::vector<GangId> waiting;
   for (const GangId child : state_->children_of(gang.key)) {
     if (group_runs(state_, child) || waiting_->is_nominated(child)) {
@@ -262,7 +262,7 @@ RoomFound RoomMaker::find(const RoomRequest& request) {
     out.found = plan_group(request.root, wish, &inside, out.plan);
   } else {
     out.found = plan_group(request.root, wish, nullptr, out.plan);
-    if (out.found && state_->gang(request.root).spec.is_parent) {
+    if (out.found && state_->gang(request.root).spec->is_parent) {
       // Victims for the first groups may have become needless with those for the last.
       wish.settled = true;
       give_back(state_, seating_, wish, EvictionPlan{}, out.plan);

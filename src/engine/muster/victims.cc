@@ -15,7 +15,7 @@ bool eligible(const Asking& asking, const PodState& victim) {
   if (victim.gang == who.gang || (victim.bound_epoch == state.epoch && !asking.lasting))
     return false;
   const GangState& gang = state.gang(victim.gang);
-  if (gang.has_group && !gang.spec.preemptable) return false;
+  if (gang.has_group && !gang.spec->preemptable) return false;
   const TenantState& mine = state.tenant(who.tenant);
   const TenantState& theirs = state.tenant(gang.tenant);
   const bool same = gang.tenant == who.tenant;
@@ -132,14 +132,14 @@ bool EvictionPlan::amounts_hold(const Asking& asking, TenantId tenant) const {
 bool EvictionPlan::runs(const State& state, GangId group, GangId without) const {
   if (group == without) return false;
   const GangState& gang = state.gang(group);
-  if (!gang.spec.is_parent) {
+  if (!gang.spec->is_parent) {
     const std::int32_t left = gang.bound - evicted_of(group);
-    return left > 0 && left + gang.succeeded >= gang.spec.min_member;
+    return left > 0 && left + gang.succeeded >= gang.spec->min_member;
   }
   std::int32_t running = 0;
   for (const GangId child : state.children_of(gang.key))
     running += runs(state, child, without) ? 1 : 0;
-  return running >= std::max(1, gang.spec.min_groups);
+  return running >= std::max(1, gang.spec->min_groups);
 }
 
 std::vector<PodId> EvictionPlan::goes_with(const State& state, PodId id) const {
@@ -148,18 +148,18 @@ std::vector<PodId> EvictionPlan::goes_with(const State& state, PodId id) const {
   if (!gang.has_group) return {id};
   // The widest group that must go: it says so itself, or it would not have its minimum any more.
   GangId top;
-  if (gang.spec.disruption == DisruptionMode::kWhole) top = leaf;
-  if (gang.spec.disruption == DisruptionMode::kGang &&
-      gang.bound - evicted_of(leaf) <= gang.spec.min_member)
+  if (gang.spec->disruption == DisruptionMode::kWhole) top = leaf;
+  if (gang.spec->disruption == DisruptionMode::kGang &&
+      gang.bound - evicted_of(leaf) <= gang.spec->min_member)
     top = leaf;
   GangId below = leaf;
   for (int depth = 0; depth < 8; ++depth) {
     const GangId up = state.parent_of(below);
     if (!up.valid()) break;
     const GangState& group = state.gang(up);
-    const bool falls = top == below && group.spec.disruption == DisruptionMode::kGang &&
+    const bool falls = top == below && group.spec->disruption == DisruptionMode::kGang &&
                        runs(state, up, GangId{}) && !runs(state, up, below);
-    if (group.spec.disruption == DisruptionMode::kWhole || falls) top = up;
+    if (group.spec->disruption == DisruptionMode::kWhole || falls) top = up;
     below = up;
   }
   if (!top.valid()) return {id};
@@ -347,7 +347,7 @@ class NodeSearch {
   bool alone(const PodState& pod) const {
     const GangState& gang = state_.gang(pod.gang);
     return !gang.has_group ||
-           (gang.spec.disruption == DisruptionMode::kSingle && gang.spec.parent.empty());
+           (gang.spec->disruption == DisruptionMode::kSingle && gang.spec->parent.empty());
   }
 
   VictimCost difference(const VictimCost& whole) const {

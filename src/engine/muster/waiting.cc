@@ -10,7 +10,7 @@ namespace muster::engine {
 
 void Waiting::begin_decision() {
   untold_.clear();
-  if (records_.size() < state_->gang_count()) records_.resize(state_->gang_count());
+  records_.grow_to(state_->gang_count());
   if (lines_.size() < state_->tenant_count()) lines_.resize(state_->tenant_count());
 }
 
@@ -28,7 +28,7 @@ ShapeId Waiting::shape_of(GangId id) {
   const Need need = need_of(state_, gang);
   std::map<ClassId, std::int32_t> classes;
   std::int32_t pending = 0;
-  bool alone = !gang.spec.topology.empty() || !gang.spec.parent.empty();
+  bool alone = !gang.spec->topology.empty() || !gang.spec->parent.empty();
   for (const PodId p : gang.pods) {
     const PodState& pod = state_->pod(p);
     if (pod.phase != PodPhase::kPending || pod.gated || !pod.ours) continue;
@@ -65,7 +65,7 @@ ShapeId Waiting::shape_of(GangId id) {
 
 Rank Waiting::rank_of(const GangState& gang) const {
   Rank rank;
-  rank.low_priority = -static_cast<std::int64_t>(gang.spec.priority);
+  rank.low_priority = -static_cast<std::int64_t>(gang.spec->priority);
   rank.surplus = need_of(state_, gang).total == 0;
   rank.created_us = gang.created.us;
   rank.seq = gang.seq;
@@ -137,7 +137,7 @@ void Waiting::tell_if_behind(GangId id) {
 /// Behind others of its shape nothing is to be found; but it may outrank them and be worth
 /// evictions.
 void Waiting::enter_blocked(GangId id, Shape& shape, const Bucket& bucket) {
-  const std::int32_t priority = state_->gang(id).spec.priority;
+  const std::int32_t priority = state_->gang(id).spec->priority;
   const auto& evictable = state_->evictable_priorities();
   const bool outranks =
       (!evictable.empty() && evictable.begin()->first < priority) || nominated_below(priority);
@@ -395,7 +395,7 @@ Refusal Waiting::story_of(const Shape& shape, GangId id) const {
 
 bool Waiting::nominated_below(std::int32_t priority) const {
   return std::any_of(nominated_.begin(), nominated_.end(), [&](GangId g) {
-    return state_->gang(g).spec.priority < priority;
+    return state_->gang(g).spec->priority < priority;
   });
 }
 

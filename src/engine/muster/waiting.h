@@ -28,6 +28,7 @@
 #include "engine/model/reason.h"
 #include "engine/model/shared.h"
 #include "engine/muster/desk.h"
+#include "engine/state/pages.h"
 
 namespace muster::engine {
 
@@ -169,7 +170,7 @@ class Waiting {
   [[nodiscard]] bool has_record(GangId id) const { return id.index() < records_.size(); }
   /// For a gang that came while the decision was being made.
   void make_record(GangId id) {
-    if (records_.size() <= id.index()) records_.resize(state_->gang_count());
+    if (records_.size() <= id.index()) records_.grow_to(state_->gang_count());
   }
   [[nodiscard]] Shape& shape(ShapeId id) { return shapes_[id.index()]; }
   [[nodiscard]] const Shape& shape(ShapeId id) const { return shapes_[id.index()]; }
@@ -226,7 +227,7 @@ class Waiting {
   std::vector<Line> lines_;
   std::vector<TenantId> active_;
   std::vector<TenantId> limited_;
-  std::vector<WaitRecord> records_;
+  Pages<WaitRecord> records_;
   std::int64_t count_ = 0;
   std::set<GangId> nominated_;
   /// Refused in this decision, in order; one may stand here twice.

@@ -46,7 +46,7 @@ void add_pods(const State& state, const GangState& gang, GangView& view) {
   for (const NodeId node : nodes) view.nodes.push_back(state.node(node).spec->name);
   if (!declared) view.declared = Duration{};
   if (!limited) view.limit = Duration{};
-  if (gang.spec.expected_duration.count() > 0) view.declared = gang.spec.expected_duration;
+  if (gang.spec->expected_duration.count() > 0) view.declared = gang.spec->expected_duration;
 }
 
 }  // namespace
@@ -63,8 +63,8 @@ GangView gang_view(const State& state, GangId id) {
     view.stem = gang.origin->stem;
     if (!gang.origin->team.empty()) view.team = gang.origin->team;
   }
-  view.priority = gang.spec.priority;
-  view.min_member = gang.spec.min_member;
+  view.priority = gang.spec->priority;
+  view.min_member = gang.spec->min_member;
   view.bound = gang.bound;
   view.releasing = gang.releasing;
   view.waiting = gang.standing == Standing::kWaiting;

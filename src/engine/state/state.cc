@@ -144,9 +144,9 @@ const std::vector<GangId>& State::children_of(const std::string& key) const {
 
 GangId State::parent_of(GangId id) const {
   const GangState& gang = gangs_[id.index()];
-  if (!gang.has_group || gang.spec.parent.empty()) return GangId{};
-  const GangId up = find_gang(gang.spec.parent);
-  return up.valid() && up != id && gangs_[up.index()].spec.is_parent ? up : GangId{};
+  if (!gang.has_group || gang.spec->parent.empty()) return GangId{};
+  const GangId up = find_gang(gang.spec->parent);
+  return up.valid() && up != id && gangs_[up.index()].spec->is_parent ? up : GangId{};
 }
 
 namespace {
@@ -169,7 +169,7 @@ std::vector<GangId> State::leaves_of(GangId id) const {
   for (int depth = 0; depth < kFamilyDepth && !level.empty(); ++depth) {
     std::vector<GangId> next;
     for (const GangId g : level) {
-      if (!gangs_[g.index()].spec.is_parent) {
+      if (!gangs_[g.index()].spec->is_parent) {
         leaves.push_back(g);
         continue;
       }
@@ -182,7 +182,7 @@ std::vector<GangId> State::leaves_of(GangId id) const {
 }
 
 void State::leave_family(GangId id) {
-  const std::string& parent = gangs_[id.index()].spec.parent;
+  const std::string& parent = gangs_[id.index()].spec->parent;
   const auto it = families_.find(parent);
   if (parent.empty() || it == families_.end()) return;
   std::erase(it->second, id);

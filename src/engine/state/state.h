@@ -29,6 +29,7 @@
 #include "engine/model/resources.h"
 #include "engine/model/shared.h"
 #include "engine/state/id_table.h"
+#include "engine/state/pages.h"
 
 namespace muster::engine {
 
@@ -195,7 +196,7 @@ struct GangState {
   Name key;  ///< Group key, or the pod's key for a gang of one.
   bool has_group = false;
   bool described = false;  ///< Its group, or its only pod, has said what `spec` says.
-  Group spec;
+  Shared<Group> spec;      ///< Gangs of one pod each mostly say the same, and share it.
   TenantId tenant;
   std::vector<PodId> pods;
   std::int32_t pending = 0;
@@ -330,7 +331,7 @@ class State {
   /// A gang member ranks by its gang.
   [[nodiscard]] std::int32_t rank_priority(const PodState& pod) const {
     const GangState& gang = gangs_[pod.gang.index()];
-    return gang.has_group ? gang.spec.priority : pod.priority;
+    return gang.has_group ? gang.spec->priority : pod.priority;
   }
   /// When a pod of the queue, created then, is gone at the latest; kNever when the queue has no
   /// bound.
@@ -473,13 +474,16 @@ class State {
   ResourceNames names_;
   ResourceVector total_;
 
-  std::vector<NodeState> nodes_;
+  Pages<NodeState> nodes_;
   std::vector<NodeRow> rows_;  ///< By node; kept in step by refresh_free().
   std::vector<std::string> models_ = {""};
-  std::vector<PodState> pods_;
+  Pages<PodState> pods_;
   std::vector<PodId> free_pods_;
-  std::vector<GangState> gangs_;
+  Pages<GangState> gangs_;
   std::vector<GangId> free_gangs_;
+  // Pods mostly come after others like them, and share what they have in common with the last.
+  Shared<Group> lone_spec_;  ///< Of a gang of one pod.
+  Name ns_;
   std::vector<TenantState> tenants_;
   std::vector<TaskClass> classes_;
   IdTable<NodeId> node_ids_;

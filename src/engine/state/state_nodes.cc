@@ -73,7 +73,7 @@ Time State::latest_end(TenantId tenant, Time created) const {
 Time State::expected_end(const PodState& pod) const {
   const GangState& gang = gangs_[pod.gang.index()];
   const Duration expected =
-      pod.expected_duration.count() > 0 ? pod.expected_duration : gang.spec.expected_duration;
+      pod.expected_duration.count() > 0 ? pod.expected_duration : gang.spec->expected_duration;
   const Time end = expected.count() > 0 && pod.started ? pod.started + expected : kNever;
   return std::min(end, latest_end(gang.tenant, pod.created));
 }

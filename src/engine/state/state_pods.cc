@@ -10,8 +10,8 @@ namespace muster::engine {
 
 namespace {
 Duration declared_by(const GangState& gang, const PodState& pod) {
-  return gang.spec.expected_duration.count() > 0 ? gang.spec.expected_duration
-                                                 : pod.expected_duration;
+  return gang.spec->expected_duration.count() > 0 ? gang.spec->expected_duration
+                                                  : pod.expected_duration;
 }
 
 void note_origin(GangState& gang, const Pod& spec) {
@@ -63,7 +63,7 @@ void State::count_standing(const GangState& gang, std::int32_t sign) {
 
 /// After any change of what its standing follows from.
 void State::restand(GangState& gang) {
-  const bool runs = gang.bound > 0 && gang.bound + gang.succeeded >= gang.spec.min_member;
+  const bool runs = gang.bound > 0 && gang.bound + gang.succeeded >= gang.spec->min_member;
   const Standing standing = runs              ? Standing::kRunning
                             : gang.wanted > 0 ? Standing::kWaiting
                                               : Standing::kNone;
@@ -314,12 +314,14 @@ GangId State::gang_for(const Pod& spec) {
   GangState& gang = gangs_[id.index()];
   if (gang.has_group || !spec.group.empty()) return id;
   gang.described = true;
-  gang.spec.min_member = 1;
+  Group lone;
+  lone.priority = spec.priority;
+  lone.preemption_policy = spec.preemption_policy;
+  lone.disruption = DisruptionMode::kSingle;
+  lone.expected_duration = spec.expected_duration;
+  lone_spec_.become(lone);
+  gang.spec = lone_spec_;
   restand(gang);
-  gang.spec.priority = spec.priority;
-  gang.spec.preemption_policy = spec.preemption_policy;
-  gang.spec.disruption = DisruptionMode::kSingle;
-  gang.spec.expected_duration = spec.expected_duration;
   gang.created = spec.created;
   const TenantId tenant = intern_tenant(spec.queue.empty() ? config_.default_queue : spec.queue);
   if (gang.tenant != tenant) move_gang_tenant(id, tenant);
@@ -388,7 +390,10 @@ void State::note_facts(PodId id, const Pod& spec) {
     if ((spec.preemptable && !pod.preemptable) || spec.priority < pod.priority)
       config_changed_ = true;
   }
-  pod.ns.become(spec.ns);
+  if (*pod.ns != spec.ns) {
+    ns_.become(spec.ns);
+    pod.ns = ns_;
+  }
   pod.labels.become(spec.labels);
   pod.role.become(spec.role);
   if (pod.priority != spec.priority || pod.preemptable != spec.preemptable) mark(pod.gang);
@@ -463,7 +468,8 @@ void State::set_gates(PodState& pod, bool held_back) const {
 
 void State::use_cells() {
   cells_ = true;
-  for (PodState& pod : pods_) {
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    PodState& pod = pods_[i];
     if (!pod.live) continue;
     const bool counts = pod.phase == PodPhase::kPending;
     if (counts) count(pod, -1);

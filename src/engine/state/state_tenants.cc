@@ -28,17 +28,17 @@ void State::on(const GroupUpsert& e) {
   const GangId id = intern_gang(e.group.key);
   GangState& gang = gangs_[id.index()];
   const bool first = !gang.has_group;
-  const bool priority_changed = gang.spec.priority != e.group.priority || first;
-  const bool rules_changed = first || gang.spec.min_member != e.group.min_member ||
-                             gang.spec.disruption != e.group.disruption ||
-                             gang.spec.preemptable != e.group.preemptable ||
-                             gang.spec.parent != e.group.parent || priority_changed;
+  const bool priority_changed = gang.spec->priority != e.group.priority || first;
+  const bool rules_changed = first || gang.spec->min_member != e.group.min_member ||
+                             gang.spec->disruption != e.group.disruption ||
+                             gang.spec->preemptable != e.group.preemptable ||
+                             gang.spec->parent != e.group.parent || priority_changed;
   if (e.group.is_parent) {
     ++victims_version_;
   } else if (rules_changed) {
     touch_gang(id);
   }
-  if (first || gang.spec.parent != e.group.parent) {
+  if (first || gang.spec->parent != e.group.parent) {
     if (!first) leave_family(id);
     if (!e.group.parent.empty()) {
       auto& family = families_[e.group.parent];

@@ -42,8 +42,8 @@ std::vector<WaitView> VolcanoPolicy::waiting(TenantId tenant, std::size_t limit)
   }
   std::sort(gangs.begin(), gangs.end(), [&](GangId a, GangId b) {
     const GangState &x = state_.gang(a), &y = state_.gang(b);
-    return std::tuple(-std::int64_t{x.spec.priority}, x.created, x.seq) <
-           std::tuple(-std::int64_t{y.spec.priority}, y.created, y.seq);
+    return std::tuple(-std::int64_t{x.spec->priority}, x.created, x.seq) <
+           std::tuple(-std::int64_t{y.spec->priority}, y.created, y.seq);
   });
   std::vector<WaitView> out;
   for (std::size_t i = 0; i < gangs.size() && i < limit; ++i) {

@@ -105,15 +105,15 @@ void Snapshot::load_job(GangId id) {
   Job& job = jobs.emplace_back();
   job.gang = id;
   job.queue = gang.tenant.index();
-  job.min_member = gang.spec.min_member;
-  for (const auto& [role, n] : gang.spec.min_task_member) {
+  job.min_member = gang.spec->min_member;
+  for (const auto& [role, n] : gang.spec->min_task_member) {
     job.role_min[role] = n;
     job.role_min_total += n;
   }
   job.phase = gang.has_group ? gang.phase : GroupPhase::kInqueue;
-  if (gang.spec.min_resources) {
+  if (gang.spec->min_resources) {
     job.has_min_resources = true;
-    job.min_resources = Amounts::of(state.vector_of(*gang.spec.min_resources));
+    job.min_resources = Amounts::of(state.vector_of(*gang.spec->min_resources));
   }
   std::vector<PodId> pods = gang.pods;
   std::sort(pods.begin(), pods.end(), [&](PodId a, PodId b) {

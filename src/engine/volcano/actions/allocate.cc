@@ -41,7 +41,7 @@ void Allocate::run() {
       if (session_.has_enqueue()) continue;
       job.phase = GroupPhase::kInqueue;
     }
-    if (!session_.ask().job_valid(j) || snapshot_.state.gang(job.gang).spec.hold) continue;
+    if (!session_.ask().job_valid(j) || snapshot_.state.gang(job.gang).spec->hold) continue;
     work.add(job.queue, j);
     pending[j] = session_.ask().pending_tasks(j);
     std::erase_if(pending[j], [&](TaskIx t) { return snapshot_.best_effort(t); });
@@ -59,7 +59,7 @@ void Allocate::run() {
 /// others.
 void Allocate::place_job(JobIx j, std::vector<TaskIx>& pending, std::vector<JobIx>& jobs) {
   ++snapshot_.state.attempts;
-  const auto& levels = snapshot_.state.gang(snapshot_.jobs[j].gang).spec.topology;
+  const auto& levels = snapshot_.state.gang(snapshot_.jobs[j].gang).spec->topology;
   if (!levels.empty() && !choose_domain(j, pending)) return;
   Statement statement(session_);
   const Outcome outcome = place_tasks(j, pending, statement);
@@ -158,7 +158,7 @@ std::optional<std::vector<NodeId>> Allocate::best_domain(JobIx j,
 /// group that only prefers goes anywhere in the end. False: no domain takes the group, and it must
 /// have one. Otherwise `within` says where it goes.
 bool Allocate::choose_domain(JobIx j, const std::vector<TaskIx>& pending) {
-  const auto& levels = snapshot_.state.gang(snapshot_.jobs[j].gang).spec.topology;
+  const auto& levels = snapshot_.state.gang(snapshot_.jobs[j].gang).spec->topology;
   for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
     snapshot_.within = best_domain(j, level->key, pending);
     if (snapshot_.within) return true;

@@ -76,7 +76,7 @@ void GangEvict::make_room(JobIx j) {
   if (across_queues_ && !session_.ask().preemptive(job.queue, group.need)) return;
 
   // The narrowest level first.
-  const auto& levels = snapshot_.state.gang(job.gang).spec.topology;
+  const auto& levels = snapshot_.state.gang(job.gang).spec->topology;
   bool anywhere = true;
   for (auto level = levels.rbegin(); level != levels.rend() && anywhere; ++level) {
     snapshot_.within = cheapest_domain(group, level->key);
@@ -177,7 +177,7 @@ bool GangEvict::may_give(JobIx v, JobIx j) const {
   const Job& job = snapshot_.jobs[j];
   if ((victim.queue == job.queue) == across_queues_) return false;
   if (across_queues_) return state.tenant(snapshot_.queues[victim.queue].tenant).spec.reclaimable;
-  return state.gang(victim.gang).spec.priority < state.gang(job.gang).spec.priority;
+  return state.gang(victim.gang).spec->priority < state.gang(job.gang).spec->priority;
 }
 
 void GangEvict::add_bundles(JobIx v, std::vector<Bundle>& bundles) const {

@@ -44,7 +44,7 @@ class Preempt {
 
 void Preempt::run() {
   JobsByQueue work = starving_jobs(session_, [&](JobIx j) {
-    return snapshot_.state.gang(snapshot_.jobs[j].gang).spec.topology.empty();
+    return snapshot_.state.gang(snapshot_.jobs[j].gang).spec->topology.empty();
   });
   while (!work.queues.empty()) {
     const QueueIx q = pop_queue(session_, work.queues);

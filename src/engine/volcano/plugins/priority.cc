@@ -35,7 +35,7 @@ class Priority : public Plugin {
   static int higher_first(std::int32_t a, std::int32_t b) { return a == b ? 0 : a > b ? -1 : 1; }
 
   [[nodiscard]] std::int32_t of_job(JobIx job) const {
-    return state_.gang(snapshot_.jobs[job].gang).spec.priority;
+    return state_.gang(snapshot_.jobs[job].gang).spec->priority;
   }
 
   /// Inside a job tasks are compared, otherwise jobs.

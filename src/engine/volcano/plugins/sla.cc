@@ -23,7 +23,7 @@ class Sla : public Plugin {
 
   [[nodiscard]] std::int64_t deadline_us(const Job& job) const override {
     const GangState& gang = state_.gang(job.gang);
-    if (gang.spec.sla_waiting_time) return (gang.created + *gang.spec.sla_waiting_time).us;
+    if (gang.spec->sla_waiting_time) return (gang.created + *gang.spec->sla_waiting_time).us;
     const std::string text = argument("sla-waiting-time");
     if (text.empty()) return 0;
     const auto wait = parse_duration(text);
