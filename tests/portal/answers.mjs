@@ -143,8 +143,8 @@ const parts = {
     // What was foretold for the pages before is written down.
     await eventually(async () => JSON.parse(await kubectl('get', 'jobrecords', '-A', '-o', 'json')).items.some((r) => /"next"|pod\/next/.test(JSON.stringify(r)) && /"said":\[\{/.test(JSON.stringify(r))));
     const before = await ask('@all');
-    await admin.getByLabel('How many').fill('1');
-    await admin.getByLabel('GPUs each').fill('4');
+    await admin.getByLabel('Number').fill('1');
+    await admin.getByLabel('GPUs per node').fill('4');
     await admin.getByRole('button', { name: 'Add change' }).click();
     const result = () => admin.evaluate(() => { const c = document.querySelector('[data-rv]'); return c ? { rv: c.dataset.rv, text: c.querySelector('.say').innerText, jobs: [...document.querySelectorAll('.whatif-starts tbody tr')].map((r) => r.innerText) } : null; });
     const first = await eventually(result, 15_000);
@@ -195,7 +195,7 @@ const parts = {
     check('53 a path is no policy', refused.status === 400 && /policies/.test(refused.body.message), JSON.stringify(refused));
     const broken = await api(admin, 'POST', '/sims', { name: 'broken', trace: 'no,such,columns\n1,2,3\n', nodes: '4x8' });
     await admin.goto(`${address}/sim/${broken.body.id}`);
-    check('53 what is wrong with a trace is said', !!(await eventually(async () => /It did not end well[^]*column/.test(await main(admin)))), await main(admin));
+    check('53 what is wrong with a trace is said', !!(await eventually(async () => /It failed[^]*column/.test(await main(admin)))), await main(admin));
     check('4 no errors on the console, nothing against the policy', seen.policy.length === 0 && seen.errors.filter((e) => !/Failed to load resource.*40[0-9]/.test(e)).length === 0, [...seen.policy, ...seen.errors].join(' | '));
   },
 

@@ -89,9 +89,9 @@ const parts = {
     await signIn(second, 'alice', 'alice-password');
     await second.getByRole('heading', { name: 'Home' }).waitFor();
     await alice.goto(`${address}/profile`);
-    await alice.getByLabel('Present password').fill('alice-password');
+    await alice.getByLabel('Current password').fill('alice-password');
     await alice.getByLabel('New password').fill('alice-password-2');
-    await alice.getByLabel('Once more').fill('alice-password-2');
+    await alice.getByLabel('Confirm password').fill('alice-password-2');
     await alice.getByRole('button', { name: 'Change password' }).click();
     check('19 a new password ends the other session within 2 s', !!(await eventually(() => second.getByRole('button', { name: 'Sign in', exact: true }).isVisible(), 2500)));
     check('19 and keeps this one', (await api(alice, 'GET', '/session')).body.user === 'alice');

@@ -147,7 +147,7 @@ function Top({ counts, openMenu }: { counts: Counts | null; openMenu: () => void
       </Drop>
       <button class="plain wide" onClick={() => void speak(language.value === 'en' ? 'zh' : 'en')} lang={language.value === 'en' ? 'zh' : 'en'}>{language.value === 'en' ? '中文' : 'English'}</button>
       <Drop cls="plain" end name={t('Theme')} label={<Icon name="half" />}>
-        {(close) => ([['system', t('As the system')], ['light', t('Light')], ['dark', t('Dark')]] as [Theme, string][]).map(([v, word]) => <button key={v} class="item" aria-pressed={theme.value === v} onClick={() => { setTheme(v); close(); }}>{word}{theme.value === v ? <span class="end"><Icon name="check" /></span> : null}</button>)}
+        {(close) => ([['system', t('System')], ['light', t('Light')], ['dark', t('Dark')]] as [Theme, string][]).map(([v, word]) => <button key={v} class="item" aria-pressed={theme.value === v} onClick={() => { setTheme(v); close(); }}>{word}{theme.value === v ? <span class="end"><Icon name="check" /></span> : null}</button>)}
       </Drop>
       <Drop cls="plain" end name={t('Account of {user}', { user: s.user! })} label={<><span class={`face ${tint(s.user!)}`}>{s.user![0]}</span><span class="wide">{s.user}</span></>}>
         {(close) => (
@@ -169,7 +169,7 @@ function Top({ counts, openMenu }: { counts: Counts | null; openMenu: () => void
 function LiveMark(): JSX.Element {
   const state = paused.value ? 'paused' : liveState.value;
   const word = { live: t('Live'), paused: t('Paused'), polling: t('Polling'), reconnecting: t('Reconnecting'), connecting: t('Connecting') }[state];
-  return <button class="plain live" title={state === 'polling' ? t('No socket opens; pages ask every 5 s.') : t('Pause or resume with the . key')} onClick={togglePause}><i class={`dot ${state}`} /><span class="wide">{word}</span></button>;
+  return <button class="plain live" title={state === 'polling' ? t('No WebSocket connection; pages refresh every 5 s.') : t('Pause or resume with the . key')} onClick={togglePause}><i class={`dot ${state}`} /><span class="wide">{word}</span></button>;
 }
 
 function Banners(): JSX.Element {
@@ -182,7 +182,7 @@ function Banners(): JSX.Element {
       ) : null}
       {otherBuild.value ? <div class="banner" role="status"><Icon name="warn" /><span>{t('The server runs a new version.')}</span><button class="button small" onClick={() => location.reload()}>{t('Reload')}</button></div> : null}
       {s.plainHttp ? <div class="banner"><Icon name="warn" /><span>{t('This connection is not encrypted: passwords and tokens can be read on the way.')}</span></div> : null}
-      {s.defaultPassword && s.admin ? <div class="banner"><Icon name="warn" /><span>{t('The administrator still has the well-known password of the lab.')}</span><A class="button small" href="/profile">{t('Change it')}</A></div> : null}
+      {s.defaultPassword && s.admin ? <div class="banner"><Icon name="warn" /><span>{t('The administrator still has the lab’s well-known password.')}</span><A class="button small" href="/profile">{t('Change it')}</A></div> : null}
     </>
   );
 }

@@ -14,7 +14,7 @@ export default function KeySheet(): JSX.Element {
     return () => { document.removeEventListener('keydown', key, true); before?.focus?.(); };
   }, []);
   const rows: [string, string][] = [
-    ['?', t('this sheet')], ['Ctrl K', t('search and go')], ['/', t('to the filter')], ['.', t('pause or resume live data')],
+    ['?', t('this sheet')], ['Ctrl K', t('search and open')], ['/', t('focus the filter')], ['.', t('pause or resume live data')],
     ['g h', t('Home')], ['g j', t('Jobs')], ['g s', t('Submit Job')], ['g t', t('Topology')], ['g q', t('Queues & VCs')], ['g n', t('Nodes')], ['g w', t('What-if')],
     ['j k', t('next and previous row')], ['x', t('select the row')], ['Enter', t('open')], ['l', t('logs')], ['Ctrl Enter', t('submit')], ['Esc', t('close')],
   ];

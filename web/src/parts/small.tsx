@@ -89,7 +89,7 @@ export function statusNote(row: JobRow): string {
     case 'WAITING': return row.wait ? row.wait.text : row.phase === 'starting' ? t('starting') : '';
     case 'RUNNING': return row.oppo ? t('on idle cells') : row.started ? span(now - row.started) : '';
     case 'STOPPING': return row.exit?.phrase ?? '';
-    case 'SUCCEEDED': return row.started && row.ended ? t('in {span}', { span: span(row.ended - row.started) }) : '';
+    case 'SUCCEEDED': return row.started && row.ended ? t('took {span}', { span: span(row.ended - row.started) }) : '';
     case 'FAILED': return row.exit ? `${row.exit.phrase}${row.exit.code !== null && row.exit.code !== undefined ? ` (${row.exit.code})` : ''}` : '';
     default: return row.exit?.phrase ?? '';
   }

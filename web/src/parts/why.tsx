@@ -28,7 +28,7 @@ export function plainReason(wait: Wait): string | null {
     case 'GuaranteedToOthers': return values ? t('What is free is guaranteed to others: {queue} wants {wanted} {resource}, {available} are left for it.', values) : null;
     case 'BehindOthers': return wait.ahead ? t('{n} ahead of it in a queue that keeps its order.', { n: num(wait.ahead) }) : null;
     case 'WaitingForVictims': return t('Room is being made: evictions are under way, and its place is held.');
-    case 'HeldForReservation': return wait.subject ? t('Room is free, but held for {name}.', { name: wait.subject.replace(/^.*[:/]/, '') }) : null;
+    case 'HeldForReservation': return wait.subject ? t('Room is free but held for {name}.', { name: wait.subject.replace(/^.*[:/]/, '') }) : null;
     default: return null;
   }
 }
@@ -148,7 +148,7 @@ export function ExpectedStart({ wait, name }: { wait: Wait; name?: string }): JS
   if (wait.start === null || wait.basis === 'none') {
     return (
       <>
-        <p class="say">{wait.reason === 'NeverFits' ? t('No estimate: it can never start as it is') : wait.basisText ? t('No estimate: it starts later than is looked ahead') : t('No estimate: durations unknown')}</p>
+        <p class="say">{wait.reason === 'NeverFits' ? t('No estimate: it can never start as it is') : wait.basisText ? t('No estimate: it starts beyond the time looked ahead') : t('No estimate: durations unknown')}</p>
         {wait.until && wait.until > now ? <p class="faint">{t('Not before {time}', { time: clock(wait.until, now) })}</p> : null}
       </>
     );

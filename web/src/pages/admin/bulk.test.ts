@@ -6,7 +6,7 @@ test('each line says what it makes or what is wrong with it', () => {
   expect(lines.map((l) => [l.line, l.username, l.wrong])).toEqual([
     [2, 'carol', ''],
     [3, 'dan', 'the password needs at least six characters'],
-    [4, 'carol', 'this name is in a line above'],
+    [4, 'carol', 'this name is already in a line above'],
     [5, 'e rin', 'a user name has letters, digits, . _ -'],
     [6, 'frank', 'there is no virtual cluster vc9'],
   ]);

@@ -19,9 +19,9 @@ export function parseUsers(text: string, known: string[]): NewUser[] {
 }
 function whatIsWrong(u: Omit<NewUser, 'wrong'>, known: string[], seen: Set<string>): string {
   if (!/^[\w.-]+$/.test(u.username)) return t('a user name has letters, digits, . _ -');
-  if (seen.has(u.username)) return t('this name is in a line above');
+  if (seen.has(u.username)) return t('this name is already in a line above');
   if (u.password.length < 6) return t('the password needs at least six characters');
-  if (u.email && !/^[^@\s]+@[^@\s]+$/.test(u.email)) return t('this is no e-mail address');
+  if (u.email && !/^[^@\s]+@[^@\s]+$/.test(u.email)) return t('not an e-mail address');
   const unknown = u.vcs.find((v) => known.length > 0 && !known.includes(v));
   return unknown ? t('there is no virtual cluster {name}', { name: unknown }) : '';
 }

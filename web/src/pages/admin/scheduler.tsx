@@ -74,7 +74,7 @@ function Preview({ check, which, text }: { check: ConfigCheck; which: Which; tex
   const hurt = check.changes.filter((c) => c.effect !== 'kept');
   return (
     <section class="card"><header><h2>{t('What it does')}</h2></header><div class="in">
-      <p class="say">{hurt.length ? t('{n} of {total} gangs change.', { n: num(hurt.length), total: num(check.changes.length) }) : t('No gang is touched.')}</p>
+      <p class="say">{hurt.length ? t('{n} of {total} gangs change.', { n: num(hurt.length), total: num(check.changes.length) }) : t('No gang is affected.')}</p>
       {check.warnings.map((w) => <p key={w} class="WAITING">{w}</p>)}
       {check.changes.length ? <div class="table"><table class="tight names" style={{ marginTop: '8px' }}><tbody>{check.changes.map((c) => <tr key={c.group} title={c.text}><td class="strong">{c.job ? <A href={jobHref(c.job)}>{c.group}</A> : c.group}</td><td class="faint">{c.user} {c.vc}</td><td class={c.effect === 'downgraded' || c.effect === 'cells-lost' ? 'WAITING' : 'soft'}>{effectWord(c.effect)}</td></tr>)}</tbody></table></div> : null}
       {check.facts.length ? <><h3 class="sub-title">{t('Also')}</h3><ul>{check.facts.map((f) => <li key={f} class="soft">{f}</li>)}</ul></> : null}
@@ -97,7 +97,7 @@ function confirmLoss(n: number, then: (typed: string) => void): void {
   const id = session.value?.cluster ?? '';
   const Body = (): JSX.Element => {
     const [typed, set] = useState('');
-    return <><h2>{t('{n} gangs lose a guarantee', { n })}</h2><p class="soft">{t('They run on and may be evicted by guaranteed work. Their owners are told. Type {id} to go on.', { id })}</p><input class="field" style={{ width: '100%', marginTop: '8px' }} aria-label={t('Cluster')} value={typed} onInput={(e) => set(e.currentTarget.value)} data-first /><div class="foot"><button class="button" onClick={closeDialog}>{t('Leave it as it is')}</button><button class="button kill" disabled={typed !== id} onClick={() => { closeDialog(); then(typed); }}>{t('Apply')}</button></div></>;
+    return <><h2>{t('{n} gangs lose a guarantee', { n })}</h2><p class="soft">{t('They keep running but may be evicted by guaranteed work. Their owners are notified. Type {id} to continue.', { id })}</p><input class="field" style={{ width: '100%', marginTop: '8px' }} aria-label={t('Cluster')} value={typed} onInput={(e) => set(e.currentTarget.value)} data-first /><div class="foot"><button class="button" onClick={closeDialog}>{t('Leave it as it is')}</button><button class="button kill" disabled={typed !== id} onClick={() => { closeDialog(); then(typed); }}>{t('Apply')}</button></div></>;
   };
   showDialog(t('Apply'), () => <Body />);
 }
@@ -106,7 +106,7 @@ function conflict(theirs: Partial<ConfigFile>, mine: string, keep: (f: ConfigFil
   const a = (theirs.text ?? '').split('\n');
   const b = mine.split('\n');
   showDialog(t('Changed meanwhile'), () => (
-    <><h2>{t('Somebody else changed it meanwhile')}</h2><p class="soft">{t('Lines that differ, theirs first:')}</p><pre class="code">{[...a.filter((l) => !b.includes(l)).map((l) => `- ${l}`), ...b.filter((l) => !a.includes(l)).map((l) => `+ ${l}`)].join('\n')}</pre>
-      <div class="foot"><button class="button" data-first onClick={() => { if (theirs.resourceVersion) keep({ text: theirs.text ?? '', resourceVersion: theirs.resourceVersion, present: true }); closeDialog(); }}>{t('Go on from theirs')}</button></div></>
+    <><h2>{t('Somebody else has changed it')}</h2><p class="soft">{t('Lines that differ, theirs first:')}</p><pre class="code">{[...a.filter((l) => !b.includes(l)).map((l) => `- ${l}`), ...b.filter((l) => !a.includes(l)).map((l) => `+ ${l}`)].join('\n')}</pre>
+      <div class="foot"><button class="button" data-first onClick={() => { if (theirs.resourceVersion) keep({ text: theirs.text ?? '', resourceVersion: theirs.resourceVersion, present: true }); closeDialog(); }}>{t('Continue from theirs')}</button></div></>
   ), { wide: true });
 }

@@ -112,7 +112,7 @@ function bulk(vcs: string[], after: () => void): void {
     };
     return (
       <>
-        <h2>{t('Create Bulk Users')}</h2><p class="faint">{t('One user a line: name, password, e-mail, admin (true or false), virtual clusters separated by |.')}</p>
+        <h2>{t('Create Bulk Users')}</h2><p class="faint">{t('One user per line: name, password, e-mail, admin (true or false), virtual clusters separated by |.')}</p>
         <textarea class="field mono" rows={6} style={{ width: '100%', margin: '8px 0' }} aria-label="CSV" placeholder={'username,password,email,admin,virtual cluster\ncarol,secret-1,carol@example.org,false,vc1|default'} value={text} onInput={(e) => setText(e.currentTarget.value)} data-first />
         <input type="file" accept=".csv,text/csv" aria-label={t('Import')} onChange={(e) => { void e.currentTarget.files?.[0]?.text().then(setText); }} />
         {lines.length ? <table class="tight" style={{ marginTop: '8px' }}><thead><tr><th>{t('Line')}</th><th>{t('User Name')}</th><th>{t('Email')}</th><th>{t('Virtual Clusters')}</th><th>{t('Result')}</th></tr></thead><tbody>{lines.slice(0, 200).map((l) => <tr key={l.line}><td>{l.line}</td><td class="strong">{l.username}</td><td>{l.email}</td><td>{l.admin ? t('all') : l.vcs.join(', ')}</td><td class={l.wrong ? 'bad' : ''}>{results[l.line] ?? (l.wrong || t('will be created'))}</td></tr>)}</tbody></table> : null}

@@ -131,7 +131,7 @@ const Free = ({ counts }: { counts: Counts }): JSX.Element => {
     <section class="card">
       <header><h2>{t('Free GPUs')}</h2><span class="note end">{t('{n} of {total}', { n: num(counts.gpus?.free ?? 0), total: num(counts.gpus?.total ?? 0) })}</span></header>
       <div class="in">
-        <p class="faint" style={{ marginBottom: '8px' }}>{t('Nodes by how many GPUs they have free')}</p>
+        <p class="faint" style={{ marginBottom: '8px' }}>{t('Nodes by free GPUs')}</p>
         {counts.freeBySize?.length ? (
           <ul class="free">
             {counts.freeBySize.slice(0, 8).map((f) => (
@@ -157,7 +157,7 @@ const Recent = ({ rows }: { rows: JobRow[] }): JSX.Element => (
 );
 const Watch = ({ counts }: { counts: Counts }): JSX.Element => (
   <section class="card">
-    <header><h2>{t('To look at')}</h2></header>
+    <header><h2>{t('Needs attention')}</h2></header>
     <div class="in"><ul class="recent names">{counts.alerts.slice(0, 6).map((a) => <li key={a.text}><span class={a.severity === 'error' ? 'FAILED' : 'WAITING'}><Icon name="warn" /></span><A href={a.href || '/events'}>{a.text}</A></li>)}</ul></div>
   </section>
 );

@@ -71,7 +71,7 @@ function Head({ d }: { d: JobDetail }): JSX.Element {
               <A class="item" href={jobHref(id, 'config')} onClick={close}>{t('Configuration')}</A>
               <A class="item" href={`/timeline?jobs=${encodeURIComponent(id)}`} onClick={close}>{t('On the timeline')}</A>
               <A class="item" href={`/topology?sel=${encodeURIComponent(id)}`} onClick={close}>{t('On the map')}</A>
-              <button class="item" onClick={() => { close(); void navigator.clipboard.writeText(id); }}>{t('Copy its id')}</button>
+              <button class="item" onClick={() => { close(); void navigator.clipboard.writeText(id); }}>{t('Copy ID')}</button>
               {d.may.priority ? <Priority id={id} close={close} /> : null}
             </>
           )}
@@ -100,7 +100,7 @@ function Facts({ d }: { d: JobDetail }): JSX.Element {
       {r.started ? <span>{t('started')} <Clock at={r.started} /></span> : null}
       {r.ended ? <span>{t('ended')} <Clock at={r.ended} /></span> : null}
       {r.retries.user + r.retries.platform ? <span>{t('retries {user} user, {platform} platform', r.retries)}</span> : null}
-      {r.tags.map((tag) => <span key={tag}><Icon name="tag" /> {tag}{d.may.tag ? <button class="plain" style={{ minWidth: '20px', height: '20px' }} aria-label={t('Take away tag {tag}', { tag })} onClick={() => void untag(r.id, tag)}>×</button> : null}</span>)}
+      {r.tags.map((tag) => <span key={tag}><Icon name="tag" /> {tag}{d.may.tag ? <button class="plain" style={{ minWidth: '20px', height: '20px' }} aria-label={t('Remove tag {tag}', { tag })} onClick={() => void untag(r.id, tag)}>×</button> : null}</span>)}
       <span class="mono faint" title={d.debugId}>{r.id}</span>
     </div>
   );

@@ -46,7 +46,7 @@ export function Tasks({ d, full = false, path }: { d: JobDetail; full?: boolean;
       </header>
       {attempt >= 0 && rows ? <Plain rows={rows} columns={columns} /> : (
         <div style={{ height: `${Math.min(shown, 44 + Math.max(total, least) * 32)}px`, display: 'flex', marginTop: '8px' }}>
-          <Rows live={live} columns={columns} height={32} label={t('Tasks')} empty={d.row.ended ? <Empty title={t('Its tasks are gone')} text={t('The job has ended, and its pods were removed. Its timeline and record stay.')} /> : asked.state || asked.node ? <Empty title={t('No task is like that')} text={t('Choose another status or node.')} /> : <Empty title={t('No task yet')} text={t('Tasks appear once the job is taken up.')} />} />
+          <Rows live={live} columns={columns} height={32} label={t('Tasks')} empty={d.row.ended ? <Empty title={t('Its tasks are gone')} text={t('The job has ended, and its pods were removed. Its timeline and record stay.')} /> : asked.state || asked.node ? <Empty title={t('No task matches')} text={t('Choose another status or node.')} /> : <Empty title={t('No task yet')} text={t('Tasks appear once the job is accepted.')} />} />
         </div>
       )}
     </section>

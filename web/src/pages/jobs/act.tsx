@@ -39,7 +39,7 @@ export function askAndAct(ask: Ask, after?: () => void): void {
         after?.();
       } catch (e) {
         const found = e instanceof Failed && e.status === 409 ? (e.body as { found?: number } | null)?.found : undefined;
-        setWrong([found !== undefined ? t('Meanwhile {n} jobs match. Close this and look again.', { n: num(found) }) : said(e)]);
+        setWrong([found !== undefined ? t('{n} jobs match now. Close this and check again.', { n: num(found) }) : said(e)]);
         setBusy(false);
       }
     };
@@ -77,7 +77,7 @@ export function actOnAll(action: 'stop' | 'suspend' | 'resume', query: JobQuery,
         closeDialog();
         const verb = action === 'stop' ? t('Stop {n} jobs', { n: num(hit.total) }) : action === 'suspend' ? t('Suspend {n} jobs', { n: num(hit.total) }) : t('Resume {n} jobs', { n: num(hit.total) });
         askAndAct({
-          title: `${verb}?`, text: action === 'stop' ? t('Work since the last checkpoint is lost.') : t('They give their GPUs back and wait until they are resumed.'),
+          title: `${verb}?`, text: action === 'stop' ? t('Work since the last checkpoint is lost.') : t('They release their GPUs and wait until they are resumed.'),
           table: hit.users.map((u) => ({ name: u.user, note: Object.entries(u.states).map(([s, n]) => `${num(n)} ${stateWord(s as State).toLowerCase()}`).join(', '), gpus: u.gpus })),
           word: verb, keep: t('Keep them'), body: { action, query, expected: hit.total }, done: (n) => t('{n} jobs done', { n: num(n) }), dangerous: action === 'stop',
         }, after);

@@ -24,7 +24,7 @@ export function Filters({ query: asked }: { query: JobQuery }): JSX.Element {
   return (
     <div class="filters">
       <FindBox />
-      {from ? <span class="chip"><button>{fieldWord('from')}<b>{TIMES.find(([v]) => v === from)?.[1]() ?? from}</b></button><button class="x" aria-label={t('Take away filter {name}', { name: fieldWord('from') })} onClick={() => set({ from: null })}>×</button></span> : null}
+      {from ? <span class="chip"><button>{fieldWord('from')}<b>{TIMES.find(([v]) => v === from)?.[1]() ?? from}</b></button><button class="x" aria-label={t('Remove filter {name}', { name: fieldWord('from') })} onClick={() => set({ from: null })}>×</button></span> : null}
       {FIELDS.filter((f) => asked[f]?.length).map((f) => <Chip key={f} field={f} values={asked[f]!} set={(v) => set({ [f]: v })} />)}
       <Drop cls="dashed" label={`+ ${t('Filter')}`}>{(close) => <AddFilter close={close} asked={asked} set={set} />}</Drop>
       <span class="grow" />
@@ -59,7 +59,7 @@ function Chip({ field, values, set }: { field: ListField; values: string[]; set:
       <Drop cls="chip-word" label={<>{fieldWord(field)}<b>{values.length === 1 ? (values[0] === 'me' ? t('me') : values[0]) : values.length}</b></>}>
         {(close) => <Pick field={field} values={values} set={set} close={close} />}
       </Drop>
-      <button class="x" aria-label={t('Take away filter {name}', { name: fieldWord(field) })} onClick={() => set(null)}>×</button>
+      <button class="x" aria-label={t('Remove filter {name}', { name: fieldWord(field) })} onClick={() => set(null)}>×</button>
     </span>
   );
 }

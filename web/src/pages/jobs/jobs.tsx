@@ -104,6 +104,6 @@ function News({ waiting, letIn }: { waiting: number; letIn: () => void }): JSX.E
 
 function NoJobs({ search }: { search: string }): JSX.Element {
   const filtered = withQuery(search, { sort: null, sel: null, hide: null, group: null });
-  if (!filtered) return <Empty title={t('No job yet')} text={t('What anybody submits, by portal, command line or kubectl, appears here.')}><A class="button first" href="/submit">{t('Submit Job')}</A></Empty>;
-  return <Empty title={t('No job matches these filters')} text={t('Take one away, or all of them.')}><A class="button" href="/jobs">{t('Clear all filters')}</A></Empty>;
+  if (!filtered) return <Empty title={t('No job yet')} text={t('Jobs appear here however they are submitted: in the portal, on the command line or with kubectl.')}><A class="button first" href="/submit">{t('Submit Job')}</A></Empty>;
+  return <Empty title={t('No job matches these filters')} text={t('Remove one of them, or all.')}><A class="button" href="/jobs">{t('Clear all filters')}</A></Empty>;
 }

@@ -30,7 +30,7 @@ export function SelectionBar({ chosen, all, list, query }: { chosen: Signal<Set<
 }
 function suspend(rows: JobRow[], after: () => void): void {
   askAndAct({
-    title: t('Suspend {n} jobs', { n: num(rows.length) }) + '?', text: t('They give their GPUs back and wait until they are resumed.'), table: rows.map((r) => ({ name: r.name, note: r.user, gpus: r.gpus })),
+    title: t('Suspend {n} jobs', { n: num(rows.length) }) + '?', text: t('They release their GPUs and wait until they are resumed.'), table: rows.map((r) => ({ name: r.name, note: r.user, gpus: r.gpus })),
     word: t('Suspend {n} jobs', { n: num(rows.length) }), keep: t('Keep them'), body: { action: 'suspend', ids: rows.map((r) => r.id) }, done: (n) => t('{n} jobs done', { n: num(n) }), dangerous: false,
   }, after);
 }

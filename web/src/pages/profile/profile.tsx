@@ -41,8 +41,8 @@ function Password(): JSX.Element {
         try { await pai.call('PUT', '/users/me', { data: { username: session.value!.user, oldPassword: f.get('old'), newPassword: f.get('new') }, patch: true }); form.reset(); setDone(t('Changed. Your other sessions have ended.')); } catch (e) { setWrong(said(e)); }
       }}>
         <input type="text" name="username" autocomplete="username" value={session.value!.user ?? ''} readOnly hidden />
-        <label>{t('Present password')}<input class="field" type="password" name="old" autocomplete="current-password" required /></label>
-        <div class="pair"><label>{t('New password')}<input class="field" type="password" name="new" minLength={6} autocomplete="new-password" required /></label><label>{t('Once more')}<input class="field" type="password" name="again" minLength={6} autocomplete="new-password" required /></label></div>
+        <label>{t('Current password')}<input class="field" type="password" name="old" autocomplete="current-password" required /></label>
+        <div class="pair"><label>{t('New password')}<input class="field" type="password" name="new" minLength={6} autocomplete="new-password" required /></label><label>{t('Confirm password')}<input class="field" type="password" name="again" minLength={6} autocomplete="new-password" required /></label></div>
         {wrong ? <p class="wrong" role="alert">{wrong}</p> : null}{done ? <p class="SUCCEEDED" role="status">{done}</p> : null}
         <div><button class="button">{t('Change password')}</button></div>
       </form></div></section>

@@ -105,7 +105,7 @@ function One({ id }: { id: string }): JSX.Element {
     <>
       <div class="head"><h1 tabIndex={-1}><span class="crumb"><A href="/sim">{t('Simulator')}</A> / </span>{r?.name ?? id}</h1>{r ? <span class={TONE[r.state]}>{stateWord(r.state)}</span> : null}
         {r?.state === 'done' ? <span class="acts"><a class="button" href={file('json')} download><Icon name="download" />JSON</a><a class="button" href={file('html')} download><Icon name="download" />{t('Charts (HTML)')}</a></span> : null}</div>
-      {wrong ? <Wrong error={wrong} /> : !sim ? <Skeleton /> : r!.state === 'failed' ? <Empty title={t('It did not end well')} text={r!.text} /> : !sim.policies ? <Empty title={r!.state === 'waiting' ? t('It waits for those before it') : t('It runs')} /> : <Compare policies={sim.policies} />}
+      {wrong ? <Wrong error={wrong} /> : !sim ? <Skeleton /> : r!.state === 'failed' ? <Empty title={t('It failed')} text={r!.text} /> : !sim.policies ? <Empty title={r!.state === 'waiting' ? t('It waits for earlier simulations') : t('It is running')} /> : <Compare policies={sim.policies} />}
     </>
   );
 }
@@ -114,9 +114,9 @@ type Figure = { key: keyof SimPolicy; word: () => string; show: (v: number) => s
 const seconds = (v: number): string => span(v * 1000);
 const FIGURES: Figure[] = [
   { key: 'jobs', word: () => t('Jobs'), show: num, best: null }, { key: 'started', word: () => t('Started'), show: num, best: 'most' }, { key: 'evictions', word: () => t('Evictions'), show: num, best: 'least' },
-  { key: 'meanWaitSeconds', word: () => t('Mean wait'), show: seconds, best: 'least' }, { key: 'p50WaitSeconds', word: () => t('Wait, half of them'), show: seconds, best: 'least' }, { key: 'p99WaitSeconds', word: () => t('Wait, 99 in 100'), show: seconds, best: 'least' }, { key: 'meanWaitSecondsOver8Gpus', word: () => t('Mean wait, over 8 GPUs'), show: seconds, best: 'least' },
-  { key: 'meanJobSeconds', word: () => t('Mean time to the end'), show: seconds, best: 'least' }, { key: 'makespanSeconds', word: () => t('Until the last has ended'), show: seconds, best: 'least' },
-  { key: 'utilisation', word: () => t('GPUs in use'), show: (v) => percent(v, 1), best: 'most' }, { key: 'freeGpusStranded', word: () => t('Free GPUs that nobody can use'), show: (v) => percent(v, 1), best: 'least' },
+  { key: 'meanWaitSeconds', word: () => t('Mean wait'), show: seconds, best: 'least' }, { key: 'p50WaitSeconds', word: () => t('Median wait'), show: seconds, best: 'least' }, { key: 'p99WaitSeconds', word: () => t('Wait, p99'), show: seconds, best: 'least' }, { key: 'meanWaitSecondsOver8Gpus', word: () => t('Mean wait, over 8 GPUs'), show: seconds, best: 'least' },
+  { key: 'meanJobSeconds', word: () => t('Mean completion time'), show: seconds, best: 'least' }, { key: 'makespanSeconds', word: () => t('Time until the last job ends'), show: seconds, best: 'least' },
+  { key: 'utilisation', word: () => t('GPUs in use'), show: (v) => percent(v, 1), best: 'most' }, { key: 'freeGpusStranded', word: () => t('Free GPUs that no job can use'), show: (v) => percent(v, 1), best: 'least' },
 ];
 function Compare({ policies: list }: { policies: SimPolicy[] }): JSX.Element {
   const value = (p: SimPolicy, f: Figure): number => p[f.key] as number;
@@ -125,7 +125,7 @@ function Compare({ policies: list }: { policies: SimPolicy[] }): JSX.Element {
   const most = Math.max(1, ...list.map((p) => p.meanWaitSeconds));
   return (
     <div class="body">
-      <section class="card"><header><h2>{t('Policies side by side')}</h2><span class="note">{t('the best of each line is marked')}</span></header><div class="table"><table class="rows sim-compare">
+      <section class="card"><header><h2>{t('Policies side by side')}</h2><span class="note">{t('the best of each row is marked')}</span></header><div class="table"><table class="rows sim-compare">
         <thead><tr><th scope="col">{t('Figure')}</th>{list.map((p) => <th scope="col" key={p.policy} class="num">{p.policy}</th>)}</tr></thead>
         <tbody>{FIGURES.map((f) => { const best = bestOf(f); return <tr key={f.key} data-figure={f.key}><th scope="row">{f.word()}</th>{list.map((p) => <td key={p.policy} class={`num ${best !== null && value(p, f) === best ? 'best' : ''}`} data-policy={p.policy} data-value={value(p, f)} title={String(value(p, f))}>{f.show(value(p, f))}</td>)}</tr>; })}</tbody>
       </table></div></section>

@@ -76,7 +76,7 @@ export default function Submit(): JSX.Element {
       </div>
       <div class="body submit">
         <div class="stack">
-          <section class="card"><header><h2>{t('Form')}</h2><span class="note">{model ? { openpai: 'OpenPAI', pytorchjob: 'PyTorchJob', mpijob: 'MPIJob', other: '' }[model.kind] : ''}</span></header><div class="in">{model ? <Form model={model} change={change} /> : <p class="faint">{t('The form knows OpenPAI jobs, PyTorchJobs and MPIJobs. Any other Kubernetes manifest can be written at the right.')}</p>}</div></section>
+          <section class="card"><header><h2>{t('Form')}</h2><span class="note">{model ? { openpai: 'OpenPAI', pytorchjob: 'PyTorchJob', mpijob: 'MPIJob', other: '' }[model.kind] : ''}</span></header><div class="in">{model ? <Form model={model} change={change} /> : <p class="faint">{t('The form knows OpenPAI jobs, PyTorchJobs and MPIJobs. Write any other Kubernetes manifest on the right.')}</p>}</div></section>
         </div>
         <div class="stack">
           {wrong ? <section class="decision toned-FAILED" role="alert"><h2>{t('Refused')}</h2><p>{wrong}</p></section> : null}
@@ -116,7 +116,7 @@ const Findings = ({ list }: { list: Diagnostic[] }): JSX.Element => (
 );
 function askNever(text: string, then: () => void): void {
   showDialog(t('Can never run'), () => (
-    <><h2>{t('This job can never run')}</h2><p>{text}</p><p class="faint">{t('It would be taken and wait until the cluster changes.')}</p>
-      <div class="foot"><button class="button" data-first onClick={closeDialog}>{t('Change it')}</button><button class="button" onClick={() => { closeDialog(); then(); }}>{t('Submit all the same')}</button></div></>
+    <><h2>{t('This job can never run')}</h2><p>{text}</p><p class="faint">{t('It would be accepted and wait until the cluster changes.')}</p>
+      <div class="foot"><button class="button" data-first onClick={closeDialog}>{t('Change it')}</button><button class="button" onClick={() => { closeDialog(); then(); }}>{t('Submit anyway')}</button></div></>
   ));
 }

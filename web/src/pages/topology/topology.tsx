@@ -167,7 +167,7 @@ function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom 
   };
   const said = cursor >= 0 ? sentence(map, { node: nodeOf(map, cursor), gpu: cursor }) : '';
   return (
-    <div class="map" ref={box} tabIndex={0} role="application" aria-label={t('Map of GPUs; arrow keys move, Enter selects the job. The same is there as a table.')} data-cell={cell}
+    <div class="map" ref={box} tabIndex={0} role="application" aria-label={t('Map of GPUs; arrow keys move, Enter selects the job. A table shows the same.')} data-cell={cell}
       onScroll={() => { setOver(null); later(); }} onPointerMove={(e) => { const p = pointAt(e); setOver(p.hit ? { hit: p.hit, x: p.x, y: p.y } : null); }} onPointerLeave={() => setOver(null)} onKeyDown={key}
       onClick={(e) => { const p = pointAt(e); const o = p.hit && p.hit.gpu >= 0 ? map.owner[p.hit.gpu]! : 0; if (o !== 0) choose(map.source.jobs[Math.abs(o) - 1]!.id); else if (p.hit && levelOf(cell) === 'node') go(`/nodes/${map.source.nodes[p.hit.node]}`); }}>
       <canvas ref={canvas} class="map-canvas" />

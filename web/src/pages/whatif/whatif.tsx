@@ -36,9 +36,9 @@ export default function WhatifPage(): JSX.Element {
   return (
     <>
       <div class="head"><h1 tabIndex={-1}>{t('What-if')}</h1><span class="sub">{t('tried on a copy; nothing is changed')}</span>
-        {changes.length ? <span class="acts"><button class="button" onClick={() => save('scenario.json', 'application/json', JSON.stringify(changes, null, 2))}><Icon name="download" />{t('Save as scenario')}</button><button class="button" onClick={() => ask()}>{t('Ask again')}</button></span> : null}</div>
+        {changes.length ? <span class="acts"><button class="button" onClick={() => save('scenario.json', 'application/json', JSON.stringify(changes, null, 2))}><Icon name="download" />{t('Save as scenario')}</button><button class="button" onClick={() => ask()}>{t('Run again')}</button></span> : null}</div>
       <div class="body">
-        <section class="card"><header><h2>{t('Changes')}</h2><span class="note">{t('all of them together')}</span><span class="end"><Choice name={t('How far ahead')} of={HORIZONS} value={horizon} set={(v) => goQuery(withQuery(query.value, { horizon: v }), true)} /></span></header><div class="in">
+        <section class="card"><header><h2>{t('Changes')}</h2><span class="note">{t('all of them together')}</span><span class="end"><Choice name={t('Look ahead')} of={HORIZONS} value={horizon} set={(v) => goQuery(withQuery(query.value, { horizon: v }), true)} /></span></header><div class="in">
           {changes.length ? <ul class="alts">{changes.map((c, i) => { const w = words(c); return <li key={i}><div><span class="strong">{w.title}</span> <span class="mono soft">{w.text}</span></div><button class="button small" aria-label={`${t('Take away')}: ${w.title} ${w.text}`} onClick={() => put(changes.filter((_, k) => k !== i))}>{t('Take away')}</button></li>; })}</ul> : null}
           <Add add={(c) => put([...changes, c])} /></div></section>
         {wrong ? <section class="decision toned-FAILED" role="alert"><h2>{t('Refused')}</h2><p>{wrong}</p></section> : null}
@@ -84,7 +84,7 @@ function Result({ answer: a, busy }: { answer: Whatif; busy: boolean }): JSX.Ele
   const used = a.queues.some((q) => q.gpusBefore || q.gpusAfter);
   return (
     <>
-      <section class={`card ${busy ? 'asking' : ''}`} data-rv={a.rv}><header><h2>{t('Result')}</h2><span class="note end">{t('{n} courses, {span} ahead', { n: num(a.draws), span: span(a.horizon) })}</span></header><div class="in"><p class="say" role="status">{a.text}</p>
+      <section class={`card ${busy ? 'asking' : ''}`} data-rv={a.rv}><header><h2>{t('Result')}</h2><span class="note end">{t('{n} simulated courses, {span} ahead', { n: num(a.draws), span: span(a.horizon) })}</span></header><div class="in"><p class="say" role="status">{a.text}</p>
         {a.warnings.map((w) => <p key={w} class="WAITING">{w}</p>)}{a.cut ? <p class="WAITING">{a.cut}</p> : null}
         {evicted.length ? <><h3 class="sub-title">{evicted.length === 1 ? t('1 job is evicted') : t('{n} jobs are evicted', { n: num(evicted.length) })}</h3><p class="names">{evicted.map((j, i) => <>{i ? ', ' : ''}{j.id ? <A class="strong" href={jobHref(j.id)}>{j.name}</A> : j.name}{j.user ? <span class="faint"> {j.user}</span> : null}</>)}</p></> : null}</div></section>
       {moved.length ? <section class="card"><header><h2>{t('Starts')}</h2><span class="legend end"><span><i class="key-before" />{t('as it is')}</span><span><i class="key-after" />{t('with the changes')}</span></span></header><Starts jobs={moved.slice(0, 100)} now={now} horizon={a.horizon} />{moved.length > 100 ? <p class="in faint">{t('and {n} more', { n: num(moved.length - 100) })}</p> : null}</section> : null}
@@ -111,7 +111,7 @@ function Starts({ jobs, now, horizon }: { jobs: Whatif['jobs']; now: number; hor
 function Difference({ job: j }: { job: Whatif['jobs'][number] }): JSX.Element {
   if (j.before.start === null && j.after.start === null) return <span class="faint">–</span>;
   if (j.after.start === null) return <span class="WAITING">{t('not within that time')}</span>;
-  if (j.before.start === null) return <span class="RUNNING">{t('starts at all')}</span>;
+  if (j.before.start === null) return <span class="RUNNING">{t('starts only then')}</span>;
   const d = j.after.start - j.before.start;
   return <span class={d < 0 ? 'RUNNING' : 'WAITING'}>{d < 0 ? t('{span} earlier', { span: span(-d) }) : t('{span} later', { span: span(d) })}</span>;
 }
