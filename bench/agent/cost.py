@@ -1,4 +1,4 @@
-"""Processor time by who used it, for what one benchmark started: muster, the benchmark's own client, pods, kernel
+"""CPU time by who used it, for what one benchmark started: muster, the benchmark's own client, pods, kernel
 threads.
 
 A control group counts everything that is started below it, however short-lived, so other work on the machine does not

@@ -1,5 +1,4 @@
-"""Many hollow nodes and pods: time until all pods run, memory and processor time of muster, and what it costs
-afterwards.
+"""Many hollow nodes and pods: time until all pods run, memory and CPU time of muster, and its cost at rest.
 
     MUSTER=build/muster python3 bench/agent/hollow.py [NODES PODS]      default 10000 100000
 """

@@ -5,9 +5,7 @@
     bench/apiserver/turns.py 'plain=/tmp/muster' 'hardened=build/muster'
                              [--rounds 8] [--requests 20000]
 
-All servers run from the start; each round gives every one the same work, so that what else the machine does meets
-them alike. A service account asks, over one TLS connection. Of the rounds the best and the median are printed: other
-processes take caches away and can only make a round dearer.
+All servers run from the start; each round gives every one the same work, so other load on the machine affects all of them alike. A service account asks, over one TLS connection. Of the rounds the best and the median are printed: other processes evict caches and can only make a round more expensive.
 """
 import argparse
 import contextlib
