@@ -31,7 +31,7 @@ std::string pod_of(const TestWorld& world, std::string_view index, bool at_work 
 
 int pods(const TestWorld& world) { return static_cast<int>(world.all("Pod").size()); }
 
-// conforms: Job | spec.completions, spec.parallelism | Complete when so many pods have succeeded | same
+// conforms: Job | spec.completions, spec.parallelism | Complete when that many pods have succeeded | same
 TEST(BatchJob, RunsToCompletion) {
   auto world = make("{parallelism: 2, completions: 3}");
   world.settle(plan);

@@ -64,7 +64,7 @@ TEST(CronSchedule, IsToldInTheTimeOfItsZone) {
             "unknown time zone Nope/Nope");
 }
 
-// conforms: CronJob | timeZone | the schedule is told in the time of that zone; an unknown one: UnknownTimeZone, and refused by the API server | same, zones are the system's
+// conforms: CronJob | timeZone | the schedule is in the time of that zone; an unknown one: UnknownTimeZone, and refused by the API server | same, zones are the system's
 TEST(CronJob, KeepsToTheTimeOfItsZone) {
   TestWorld world(
       "{apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {schedule: '0 9 * * *', timeZone: Asia/Tokyo, jobTemplate: {spec: {completions: 1}}}}");
