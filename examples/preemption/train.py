@@ -1,4 +1,4 @@
-"""Training that survives preemption: it saves after every epoch and when it is told to stop, and begins where the last run ended.
+"""Training that survives preemption: it saves after every epoch and when asked to stop, and begins where the last run ended.
 
     python3 train.py CHECKPOINT EPOCHS [SECONDS_PER_EPOCH]
 

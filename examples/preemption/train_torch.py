@@ -1,5 +1,5 @@
-"""Distributed training that survives preemption. It saves after every epoch and when it is told to stop, and continues at the very step
-where the last run stopped: the result is that of a run without interruption.
+"""Distributed training that survives preemption. It saves after every epoch and when asked to stop, and continues at the step where
+the last run stopped: the result is that of a run without interruption.
 
     python3 train_torch.py CHECKPOINT EPOCHS [SECONDS_PER_STEP]
 
