@@ -196,10 +196,10 @@ class Reader {
           Code::kBadRequest,
           like.empty()
               ? fmt::format(
-                    "addNodes: no node has {} GPUs{}: new ones are made like one that there is",
+                    "addNodes: no node has {} GPUs{}: new nodes are copies of an existing one",
                     gpus,
                     model.empty() ? "" : " of model " + model)
-              : fmt::format("addNodes: there is no node {} to be like", quoted(like)));
+              : fmt::format("addNodes: there is no node {} to copy", quoted(like)));
     for (std::int64_t i = 0; i < count; ++i) {
       engine::Node made = *pattern;
       made.name = fmt::format("new-{}", ++nodes_made_);

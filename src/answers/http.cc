@@ -183,7 +183,7 @@ Result<Service::WhenAsk> when_ask(const net::Target& target) {
 
 Result<json::Value> only_one(const json::Value& answer, const std::string& job) {
   const json::Array& items = json::array_at(answer, "items");
-  if (items.empty()) return fail(Code::kNotFound, fmt::format("{} does not wait here", job));
+  if (items.empty()) return fail(Code::kNotFound, fmt::format("{} is not waiting here", job));
   return items[0];
 }
 

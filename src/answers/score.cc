@@ -509,7 +509,7 @@ std::string score_table(const Score& score) {
     }
   }
   if (score.soon_moments > 0)
-    out += fmt::format("started within a minute: {} moments, {:.0f}% were told so\n",
+    out += fmt::format("started within a minute: {} moments, {:.0f}% were forecast to\n",
                        score.soon_moments,
                        score.soon * 100);
   return out;

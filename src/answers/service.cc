@@ -291,7 +291,7 @@ std::string Service::name_for(const Visitor& visitor, std::string_view gang) con
 
 Task<Result<json::Value>> Service::when(Visitor visitor, WhenAsk ask) {
   if (live_ == nullptr)
-    co_return fail(Code::kNotFound, "nothing is decided here (--without scheduler)");
+    co_return fail(Code::kNotFound, "no scheduler runs here (--without scheduler)");
   const auto outlook = co_await live_->outlook();
   if (!outlook) co_return fail(outlook.error());
   const Naming naming = [&](std::string_view gang) { return name_for(visitor, gang); };
@@ -342,7 +342,7 @@ Task<Result<json::Value>> Service::when(Visitor visitor, WhenAsk ask) {
 
 Task<Result<json::Value>> Service::gantt(Visitor visitor) {
   if (live_ == nullptr)
-    co_return fail(Code::kNotFound, "nothing is decided here (--without scheduler)");
+    co_return fail(Code::kNotFound, "no scheduler runs here (--without scheduler)");
   const auto outlook = co_await live_->outlook();
   if (!outlook) co_return fail(outlook.error());
   json::Array bars;

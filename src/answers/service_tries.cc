@@ -32,7 +32,7 @@ std::function<bool()> within(double cpu_s) {
 Error nothing_decides() {
   Error error;
   error.code = Code::kNotFound;
-  error.message = "nothing is decided here (--without scheduler)";
+  error.message = "no scheduler runs here (--without scheduler)";
   return error;
 }
 

@@ -182,7 +182,7 @@ class Comparison {
     after_.resize(asked_.size());
     for (std::int32_t draw = 0; draw < ask_.draws; ++draw) {
       if (ask_.go_on && !ask_.go_on()) {
-        out_.cut = fmt::format("{} of {} courses were played", draw, ask_.draws);
+        out_.cut = fmt::format("{} of {} courses were simulated", draw, ask_.draws);
         break;
       }
       play(draw);

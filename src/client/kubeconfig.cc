@@ -244,7 +244,7 @@ Result<std::vector<std::string>> named_files(const KubeconfigOptions& options, b
   std::erase_if(files, [](const std::string& path) { return !std::filesystem::exists(path); });
   if (files.empty() && !listed.empty() && !account)
     return fail(Code::kInvalid,
-                fmt::format("$KUBECONFIG names \"{}\", and there is no such file", listed));
+                fmt::format("$KUBECONFIG names \"{}\", which does not exist", listed));
   return files;
 }
 

@@ -178,7 +178,7 @@ TEST_F(PodWithAHome, FindsTheHomesFilesWithoutAnAccount) {
   EXPECT_EQ(server(), "https://.muster/kubeconfig");
   keep("KUBECONFIG", folder_ + "/missing");
   EXPECT_EQ(server(),
-            fmt::format("$KUBECONFIG names \"{}/missing\", and there is no such file", folder_));
+            fmt::format("$KUBECONFIG names \"{}/missing\", which does not exist", folder_));
 }
 
 TEST(Kubeconfig, ProgramsGiveCredentials) {

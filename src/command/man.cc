@@ -80,7 +80,7 @@ void man_command(std::string& out, const Command& command, const std::string& pa
 std::string man_page(const Program& program) {
   std::string out =
       ".\\\" Made by `muster man`.\n.TH MUSTER 1\n.SH NAME\nmuster, arena \\- run training jobs on shared GPUs\n.SH SYNOPSIS\n.B muster\n.I command\n[\\fIflags\\fR] [\\fIarguments\\fR]\n"
-      ".SH DESCRIPTION\nMuster places training jobs as whole gangs on GPUs under queues and priorities, and can say why a job waits.\n"
+      ".SH DESCRIPTION\nMuster places training jobs as whole gangs on GPUs under queues and priorities, and says why a job waits.\n"
       "Called through a link named \\fBarena\\fR it takes arena's command lines.\n.SH \"GLOBAL FLAGS\"\n";
   man_flags(out, program.shared_flags());
   for (const Section& section : program.sections) {
@@ -88,8 +88,8 @@ std::string man_page(const Program& program) {
     for (const Command& command : section.commands) man_command(out, command, command.name);
   }
   out +=
-      ".SH \"EXIT STATUS\"\n.TP\n0\nDone. Deleting a job that is not there is done too.\n.TP\n1\nAn error; one line on standard error says which.\n.TP\n2\nA cluster command was called wrongly.\n.TP\n3\nThe job that \\-\\-wait or \\-\\-watch followed has failed.\n"
-      ".TP\n4\nThe job that \\-\\-wait followed was not ready before \\-\\-timeout.\n.PP\n\\fBattach\\fR exits as the command it ran.\n"
+      ".SH \"EXIT STATUS\"\n.TP\n0\nSuccess, also when deleting a job that does not exist.\n.TP\n1\nAn error; one line on standard error says which.\n.TP\n2\nWrong usage of a cluster command.\n.TP\n3\nThe job followed with \\-\\-wait or \\-\\-watch has failed.\n"
+      ".TP\n4\nThe job followed with \\-\\-wait was not ready before \\-\\-timeout.\n.PP\n\\fBattach\\fR exits as the command it ran.\n"
       ".SH ENVIRONMENT\n.TP\nKUBECONFIG\nThe cluster to use.\n.TP\nMUSTER_HOME\nWhere \\fBmuster up\\fR keeps its data and kubeconfig; ~/.muster unless set.\n.TP\nARENA_CONFIG\nA file of key=value lines (namespace, imagePullSecrets) instead of ~/.arena/config.\n"
       ".TP\nNO_COLOR\nNo colours, even on a terminal.\n";
   return out;

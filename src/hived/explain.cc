@@ -85,7 +85,7 @@ std::string explain_virtual_cluster(const CellAllocator& allocator, const std::s
   for (const Group* group : allocator.groups()) {
     if (group->vc == number) gangs += gang_line(cells, *group);
   }
-  out += gangs.empty() ? "\nNobody uses it.\n" : "\nGangs:\n" + gangs;
+  out += gangs.empty() ? "\nIt is not in use.\n" : "\nGangs:\n" + gangs;
   if (!vc.opportunistic.empty())
     out += fmt::format(
         "\n{} of the devices it uses are not its own: their owners may take them back at any time.\n",

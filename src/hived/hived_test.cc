@@ -321,7 +321,7 @@ TEST(HivedExplain, AVirtualClusterSaysWhatItOwnsAndWhoSitsThere) {
       "  a: {virtualCells: [{cellType: POOL.NODE, cellNumber: 1}]}\n  b: {virtualCells: [{cellType: POOL.NODE, cellNumber: 1}]}\n"));
   EXPECT_EQ(
       explain_virtual_cluster(cells, "a"),
-      "Virtual cluster a owns:\n  1 NODE of 4 devices in POOL: 0 full, 0 partly in use, 1 free\n\nNobody uses it.\n");
+      "Virtual cluster a owns:\n  1 NODE of 4 devices in POOL: 0 full, 0 partly in use, 1 free\n\nIt is not in use.\n");
   EXPECT_EQ(explain_virtual_cluster(cells, "c"), "");
   const auto start = [&](const std::string& name, std::int32_t priority, std::int32_t leaves) {
     const PodRef pod{name, "ns/" + name};

@@ -214,17 +214,19 @@ GroupChange change_of(const Group* before, const Group& after, const CellAllocat
         : after.lazy_preemptor != after.name
             ? fmt::format("\"{}\" takes its cells", after.lazy_preemptor)
             : fmt::format("virtual cluster \"{}\" no longer owns cells for it", out.vc);
-    out.text = fmt::format("runs on as opportunistic, any guaranteed gang may preempt it: {}", why);
+    out.text =
+        fmt::format("keeps running as opportunistic, any guaranteed gang may preempt it: {}", why);
   } else if (missing > 0) {
     out.effect = GroupChange::Effect::kCellsLost;
     out.text = fmt::format(
-        "runs on; {} of its leaf cells are not in the new configuration and are no longer counted",
+        "keeps running; {} of its leaf cells are not in the new configuration and are no longer counted",
         missing);
   } else if (was_downgraded && !is_downgraded) {
     out.effect = GroupChange::Effect::kPromoted;
     out.text = "is guaranteed again";
   } else {
-    out.text = after.priority < 0 ? "runs on, opportunistic as before" : "runs on, unchanged";
+    out.text =
+        after.priority < 0 ? "keeps running, opportunistic as before" : "keeps running, unchanged";
   }
   return out;
 }

@@ -62,7 +62,7 @@ std::vector<command::Flag> aggregated_flags() {
            "serve answers.muster.dev at this address to the API server, for deploy/overlays/answers (docs/answers.md)",
        .value_name = "ADDRESS:PORT"},
       {.name = "answers-certificate",
-       .help = "the certificate that is shown there, in PEM",
+       .help = "the certificate to serve them with, in PEM",
        .completes = Completes::kFiles,
        .value_name = "FILE"},
       {.name = "answers-key",
@@ -93,7 +93,7 @@ Result<FrontProxy> parse_front_proxy(const json::Value& config_map) {
   if (proxy.ca_pem.empty())
     return fail(
         Code::kInvalid,
-        "the API server asks nobody in its users' names: it needs --requestheader-client-ca-file and --proxy-client-cert-file");
+        "the API server does not pass on who asks: it needs --requestheader-client-ca-file and --proxy-client-cert-file");
   proxy.names = words_in(config_map, "requestheader-allowed-names");
   proxy.user_headers = words_in(config_map, "requestheader-username-headers");
   proxy.group_headers = words_in(config_map, "requestheader-group-headers");
@@ -268,10 +268,10 @@ Task<void> Aggregated::handle(net::Request request, net::ResponseWriter& writer)
   const auto user = front_user(proxy_, request);
   net::Response response;
   if (!user) {
-    response = status_answer(401, "Unauthorized", "only the API server asks here");
+    response = status_answer(401, "Unauthorized", "only the API server may ask here");
   } else if (answers_() == nullptr) {
     response =
-        status_answer(503, "ServiceUnavailable", "this replica stands by; another one answers");
+        status_answer(503, "ServiceUnavailable", "this replica is on standby; another one answers");
   } else {
     response = co_await answer(*user, std::move(request));
   }
@@ -302,7 +302,7 @@ Task<net::Response> Aggregated::answer(FrontUser user, net::Request request) {
   for (int round = 0; round < kRounds; ++round) {
     Answers* answers = answers_();
     if (answers == nullptr)
-      co_return status_answer(503, "ServiceUnavailable", "this replica leads no more");
+      co_return status_answer(503, "ServiceUnavailable", "this replica no longer leads");
     missing->clear();
     apiserver::AnswersCall call;
     call.user = user.name;

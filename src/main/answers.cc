@@ -209,28 +209,28 @@ void Answers::add_metrics(prometheus::Page& page) {
       "muster_forecast_cpu_seconds_total", "counter", "CPU time of forecasts.", live_->cpu_s());
   page.one("muster_forecast_age_seconds",
            "gauge",
-           "How old the last forecasts are; 0: there are none.",
+           "Age of the latest forecasts; 0 if there are none.",
            last ? static_cast<double>((env_.now() - last->asked).count()) / 1e6 : 0);
   page.one("muster_forecast_draws",
            "gauge",
-           "Courses that the last forecasts were made of.",
+           "Simulated courses behind the latest forecasts.",
            last ? last->forecasts.draws : 0);
   page.one("muster_forecast_judged_total",
            "counter",
-           "Starts that were held against what was foretold.",
+           "Starts compared with their forecasts.",
            static_cast<double>(accuracy_.judged()));
   page.one("muster_forecast_holds_ratio",
            "gauge",
-           "The share of these that lay inside the range; 0.8 is wanted.",
+           "Share of these inside the forecast range; 0.8 is the target.",
            accuracy_.holds());
   answers::Follower& follower = live_->follower();
   page.one("muster_forecast_engine_held_seconds",
            "gauge",
-           "The longest that making a copy of the engine has kept it from deciding.",
+           "The longest that copying the engine has delayed its decisions.",
            static_cast<double>(follower.held_most().count()) / 1e6);
   page.one("muster_forecast_follower_differences_total",
            "counter",
-           "How often the follower of the engine decided otherwise and was made again.",
+           "How often the engine's follower diverged and was rebuilt.",
            static_cast<double>(follower.differences()));
 }
 

@@ -51,8 +51,9 @@ Result<void> write_small_files(const std::string& data,
   ::chmod((data + "/pki").c_str(), 0700);
   for (const store::SmallFile& file : files) {
     if (!is_ours(file.name))
-      return fail(Code::kInvalid,
-                  fmt::format("the backup holds a file \"{}\", which no cluster has", file.name));
+      return fail(
+          Code::kInvalid,
+          fmt::format("the backup contains \"{}\", which is not a file of a cluster", file.name));
     const auto written = write_private(data + "/" + file.name, file.bytes);
     if (!written) return written;
   }
@@ -69,19 +70,17 @@ int run_backup(command::Call& call) {
     return call.misused("wanted one name for the new file, e.g. cluster.backup");
   const std::string& to = call.values.args[0];
   if (fs::exists(to))
-    return call.failed(
-        fmt::format("\"{}\" is there already: choose another name, or remove it", to));
+    return call.failed(fmt::format("\"{}\" exists already: choose another name, or remove it", to));
   const std::string data = data_dir(call.values);
   ::umask(077);
   auto files = read_small_files(data);
   if (!files) return call.failed(files.error().message);
   const auto made = store::back_up(data + "/muster.db", to, std::move(*files));
   if (!made) return call.failed(made.error().message);
-  fmt::print(
-      "{}: {} objects of revision {}, and the cluster's keys; keep it as secret as they are\n",
-      to,
-      made->records,
-      made->revision);
+  fmt::print("{}: {} objects of revision {}, and the cluster's keys; keep it as safe as the keys\n",
+             to,
+             made->records,
+             made->revision);
   return 0;
 }
 
@@ -135,7 +134,7 @@ command::Command with_data(std::string name, std::string summary, command::Run r
 command::Command backup_command() {
   command::Command made = with_data("backup", "Back up the cluster to one file", run_backup);
   made.details =
-      "The cluster may be running and in use: the copy shows one moment of it. It holds all objects and the cluster's keys, not the files of pods and volumes, images or logs.";
+      "The cluster may be running and in use: the backup is a consistent snapshot. It contains all objects and the cluster's keys, but no files of pods and volumes, images or logs.";
   made.examples = "  muster backup cluster-$(date +%F).backup\n";
   return made;
 }
@@ -144,7 +143,7 @@ command::Command restore_command() {
   command::Command made =
       with_data("restore", "Restore a cluster's folder from a backup", run_restore);
   made.details =
-      "The folder must have no cluster yet. Kubeconfigs and tokens from before keep working; clients that watch list again; pods that ran start again where their restart policy says so.";
+      "The folder must have no cluster yet. Earlier kubeconfigs and tokens keep working; watching clients list again; pods that were running start again if their restart policy says so.";
   made.examples =
       "  muster restore cluster-2026-11-16.backup\n"
       "  muster restore cluster-2026-11-16.backup --data /srv/muster && muster up --data /srv/muster\n";

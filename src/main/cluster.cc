@@ -227,7 +227,7 @@ void Cluster::listen_beside() {
   if (listening) {
     beside_ = std::move(*listening);
   } else {
-    log::info("main", "no socket beside the address: {}", listening.error().message);
+    log::info("main", "there is no Unix socket beside the address: {}", listening.error().message);
   }
 }
 

@@ -18,7 +18,7 @@ constexpr std::size_t kTogether = 32;
 Error unavailable() {
   Error error;
   error.code = Code::kUnavailable;
-  error.message = "nothing is decided here yet; try again in a moment";
+  error.message = "the scheduler is still starting; try again in a moment";
   error.retry_after_s = 1;
   return error;
 }
@@ -125,7 +125,7 @@ Task<Result<answers::Draft>> Drafts::make(answers::Visitor visitor,
                                gvk.kind));
   if (const std::string_view own = kube::namespace_of(job); !own.empty() && own != ns)
     co_return fail(Code::kBadRequest,
-                   fmt::format("the job is of namespace {}, the question of {}", own, ns));
+                   fmt::format("the job is in namespace {}, the question is about {}", own, ns));
   answers::Draft draft;
   draft.ns = ns;
   draft.kind = to_lower(gvk.kind);
@@ -146,12 +146,12 @@ Task<Result<answers::Draft>> Drafts::make(answers::Visitor visitor,
   if (made.pods.size() > kPodsMax)
     co_return fail(
         Code::kTooLarge,
-        fmt::format("{} pods: at most {} can be looked at beforehand", made.pods.size(), kPodsMax));
+        fmt::format(
+            "{} pods: at most {} can be checked before submission", made.pods.size(), kPodsMax));
   if (made.pods.empty()) {
-    draft.idle = is_suspended(*stored)
-                     ? "it is suspended: nothing of it starts before it is resumed"
-                 : made.said.empty() ? "it makes no pods now"
-                                     : "it makes no pods now: " + made.said;
+    draft.idle = is_suspended(*stored) ? "it is suspended: nothing starts before it is resumed"
+                 : made.said.empty()   ? "it makes no pods now"
+                                       : "it makes no pods now: " + made.said;
     co_return draft;
   }
   if (gvk.kind != kube::resources::kPods.kind) {

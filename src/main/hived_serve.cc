@@ -123,13 +123,13 @@ class HivedService {
     const auto text = read_file(options_.config_file);
     if (!text || *text == seen_) return;
     if (const auto taken = take(*text); !taken) {
-      log::error("hived", "the new configuration is not taken: {}", taken.error().message);
+      log::error("hived", "the new configuration is refused: {}", taken.error().message);
       return;
     }
     for (const auto& [key, node] : nodes_->objects()) node_changed(nullptr, node);
     for (const auto& [key, pod] : pods_->objects()) pod_changed(nullptr, pod);
     log_warnings();
-    log::info("hived", "a new configuration holds; pods that run were taken over");
+    log::info("hived", "the new configuration is in force; running pods were taken over");
   }
 
   void node_changed(const client::ObjectPtr& old, const client::ObjectPtr& now) {
@@ -241,8 +241,7 @@ command::Command hived_serve_command() {
   serve.summary = "Serve HiveD's extender API, for a cluster that keeps kube-scheduler";
   serve.details =
       "Serves the extender verbs filter, preempt and bind and the inspect API over plain HTTP at the configuration's webServerAddress "
-      "(:9096 unless it says otherwise). FILE is HiveD's own configuration (default $CONFIG, then ./hivedscheduler.yaml). It is read again when it "
-      "changes, and pods that run stay where they are. kube-scheduler's configuration names it as an extender with urlPrefix "
+      "(:9096 unless it says otherwise). FILE is HiveD's own configuration (default $CONFIG, then ./hivedscheduler.yaml). It is read again when it changes, and running pods stay where they are. kube-scheduler's configuration names it as an extender with urlPrefix "
       "http://HOST:9096/v1/extender, the three verbs, nodeCacheCapable: true and the managed resource "
       "hivedscheduler.microsoft.com/pod-scheduling-enable with ignoredByScheduler: true.";
   serve.examples =

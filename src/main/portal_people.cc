@@ -63,7 +63,7 @@ void PortalPeople::fill(portal::Options& options) {
     loop_.spawn([](PortalPeople& self) -> Task<void> {
       const auto started = co_await self.service();
       if (!started)
-        log::warn("main", "OpenPAI's people are not there: {}", started.error().message);
+        log::warn("main", "OpenPAI's users cannot be read: {}", started.error().message);
     }(*this));
   };
 }
@@ -127,7 +127,7 @@ Task<Result<portal::User>> PortalPeople::look_up(std::string user) {
   auto people = co_await service();
   if (!people) co_return fail(people.error());
   const pai::UserRecord* record = (*people)->people().directory().find_user(user);
-  if (record == nullptr) co_return fail(Code::kNotFound, "there is no such user any more");
+  if (record == nullptr) co_return fail(Code::kNotFound, "the user no longer exists");
   co_return user_of((*people)->people(), *record);
 }
 
@@ -151,8 +151,7 @@ Task<Result<std::string>> PortalPeople::token_of(std::string user) {
       known != tokens_.end() && (*people)->people().caller_of_token(known->second))
     co_return known->second;
   auto made = co_await (*people)->people().issue_token(user, false);
-  if (!made)
-    co_return fail(Code::kForbidden, "this account is none of OpenPAI's: " + made.error().message);
+  if (!made) co_return fail(Code::kForbidden, "not an account of OpenPAI: " + made.error().message);
   tokens_[user] = *made;
   co_return *made;
 }

@@ -100,7 +100,7 @@ Result<RunOptions> read_options(const command::Values& values) {
   for (const std::string& part : options.left_out) {
     if (part != "scheduler" && part != "controllers")
       return fail(Code::kBadRequest,
-                  fmt::format("--without {}: there are scheduler and controllers", part));
+                  fmt::format("--without {}: wanted scheduler or controllers", part));
   }
   return options;
 }
@@ -468,7 +468,7 @@ std::vector<command::Flag> run_flags() {
        .value_name = "FILE"},
       {.name = "hived-config",
        .help =
-           "virtual clusters and cells, in HiveD's own format (default: what ConfigMap kube-system/muster-hived says, now and whenever it changes)",
+           "virtual clusters and cells, in HiveD's own format (default: ConfigMap kube-system/muster-hived, followed as it changes)",
        .completes = Completes::kFiles,
        .value_name = "FILE"},
       {.name = "leader-elect",
@@ -486,8 +486,7 @@ std::vector<command::Flag> run_flags() {
        .value_name = "NAME"},
       {.name = "gpus-per-node",
        .value = "8",
-       .help =
-           "GPUs per worker of an MPIJob v1alpha1 that says only how many it needs in all (gpus)",
+       .help = "GPUs per worker of an MPIJob v1alpha1 that states only its total (gpus)",
        .value_name = "N"},
       {.name = "metrics",
        .help =

@@ -106,7 +106,7 @@ TEST(SchedulerConfig, SaysWhatACallerCanDoAboutIt) {
   EXPECT_EQ(message("placement: random\n"),
             "policy.placement: want one of pack, spread, fragmentation, found \"random\"");
   EXPECT_EQ(message("placement: pack\nresume: true\n"),
-            "policy.resume: means something to `muster sim` alone; remove it");
+            "policy.resume: is for `muster sim` only; remove it");
   EXPECT_EQ(
       message("queues: [{name: a}]\n"),
       "policy.queues: the queues of a cluster are its Queue objects; remove it and `kubectl apply` those");

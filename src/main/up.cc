@@ -48,9 +48,9 @@ Result<ClusterOptions> read_options(const command::Values& values) {
   if (options.runtime != "process" && options.runtime != "cri")
     return fail(
         Code::kBadRequest,
-        fmt::format("--runtime {}: wanted process (pods are processes of muster) or cri (pods "
-                    "are the container runtime's)",
-                    options.runtime));
+        fmt::format(
+            "--runtime {}: wanted process (muster runs pods) or cri (a container runtime runs them)",
+            options.runtime));
   if (options.runtime == "cri" && options.image_source == "none")
     return fail(Code::kBadRequest,
                 "--runtime cri: pods of a container runtime need images; leave --image-source none "
@@ -63,7 +63,7 @@ Result<ClusterOptions> read_options(const command::Values& values) {
   options.hollow = values.yes("hollow");
   options.node_grace = values.duration("node-monitor-grace-period");
   if (options.node_grace <= Duration::zero())
-    return fail(Code::kBadRequest, "--node-monitor-grace-period: wanted a span of time, e.g. 40s");
+    return fail(Code::kBadRequest, "--node-monitor-grace-period: wanted a duration, e.g. 40s");
   options.token_lifetime_max = values.duration("service-account-max-token-expiration");
   if (values.given("service-account-max-token-expiration") &&
       options.token_lifetime_max < std::chrono::seconds(1))
@@ -205,7 +205,7 @@ int wait_for_daemon(pid_t child, int pipe_end, const std::string& log_path) {
   }
   int status = 0;
   ::waitpid(child, &status, 0);
-  fmt::print(stderr, "muster up: it did not start; the end of {}:\n", log_path);
+  fmt::print(stderr, "muster up: the cluster did not start; the end of {}:\n", log_path);
   const auto log_text = read_file(log_path);
   if (log_text)
     std::fputs(log_text->substr(log_text->size() > 2000 ? log_text->size() - 2000 : 0).c_str(),
@@ -316,7 +316,7 @@ std::vector<command::Flag> up_flags() {
        .value_name = "FILE"},
       {.name = "images",
        .help =
-           "what image names mean here: roots, registries, what of this machine's files pods see (docs/agent.md)",
+           "what image names mean here: roots, registries, which of this machine's files pods see (docs/agent.md)",
        .completes = Completes::kFiles,
        .value_name = "FILE"},
       {.name = "pai-rest",
@@ -325,7 +325,7 @@ std::vector<command::Flag> up_flags() {
        .value_name = "ADDRESS:PORT"},
       {.name = "pai-layout",
        .help =
-           "make the cluster that OpenPAI's installer makes of the files in this folder: layout.yaml, or master.csv and worker.csv (docs/openpai-rest.md)",
+           "create the cluster that OpenPAI's installer would create from the files in this folder: layout.yaml, or master.csv and worker.csv (docs/openpai-rest.md)",
        .completes = Completes::kFiles,
        .value_name = "FOLDER"},
       {.name = "admin-password-file",
@@ -335,7 +335,7 @@ std::vector<command::Flag> up_flags() {
        .value_name = "FILE"},
       {.name = "image-source",
        .help =
-           "where images come from: none (pods run on this machine's files), containerd (a private one, which must be installed), or unix:///SOCKET of one that runs (default none)",
+           "where images come from: none (pods run on this machine's files), containerd (a private one; the package must be installed), or unix:///SOCKET of a running one (default none)",
        .completes = Completes::kWords,
        .words = {"none", "containerd"},
        .value_name = "SOURCE"},
@@ -349,7 +349,7 @@ std::vector<command::Flag> up_flags() {
       {.name = "cdi-spec-dirs",
        .value = agent::kCdiFolders,
        .help =
-           "folders with descriptions of GPUs for containers, of the Container Device Interface (docs/gpu.md)",
+           "folders with Container Device Interface files, which describe GPUs for containers (docs/gpu.md)",
        .value_name = "FOLDERS"},
       {.name = "max-parallel-image-pulls",
        .type = FlagType::kInt,

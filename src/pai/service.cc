@@ -124,9 +124,9 @@ Task<Result<void>> Service::make_admin() {
                                  kPasswordMax,
                                  password.size()));
   } else if (options_.keep_password_in.empty()) {
-    log::warn("pai",
-              "there is no administrator yet: start once with --admin-password-file FILE, and the "
-              "user \"admin\" is made with the password in it");
+    log::warn(
+        "pai",
+        "there is no administrator yet: start once with --admin-password-file FILE, and the user \"admin\" is created with the password in it");
     co_return Result<void>();
   } else if (std::filesystem::exists(options_.keep_password_in)) {
     const auto text = read_file(options_.keep_password_in);
@@ -154,7 +154,7 @@ Task<void> Service::match_groups() {
   const auto matched = co_await people_.match_groups_to_vcs();
   if (!matched)
     log::warn("pai",
-              "the groups of virtual clusters are not as the cells are: {}",
+              "the groups do not match the virtual clusters of the cells: {}",
               matched.error().message);
 }
 

@@ -265,7 +265,7 @@ Result<void> Portal::Impl::listen() {
       return fail(
           Code::kBadRequest,
           fmt::format(
-              "--portal {}:{}: the portal has no certificate for others than this machine; add --portal-plain-http to serve it without TLS",
+              "--portal {}:{}: the portal has a certificate for this machine only; add --portal-plain-http to serve it without TLS",
               options.listening.address,
               options.listening.port));
   }

@@ -167,7 +167,7 @@ Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml) {
       return fail(
           Code::kInvalid,
           fmt::format(
-              "configurations: \"{}\" is no action; want one of {}", name, list_of(kActions)));
+              "configurations: \"{}\" is not an action; want one of {}", name, list_of(kActions)));
     }
     engine::VolcanoAction action{name, {}};
     for (const auto& member : json::object_at(value, "arguments")) {

@@ -30,7 +30,7 @@ void Followed::complain_later() {
   timer_ = env_.after(kComplaint, [this] {
     if (all_known()) return;
     log::warn(
-        "scheduler", "nothing is decided before these kinds are known: {}", join(unknown(), ", "));
+        "scheduler", "scheduling starts when these kinds are known: {}", join(unknown(), ", "));
     complain_later();
   });
 }

@@ -546,7 +546,7 @@ void Groups::ensure_default_queues(const std::string& default_queue) {
       // A cluster without the kind has no queues, and needs none.
       if (!made && made.error().code != Code::kNotFound &&
           made.error().code != Code::kAlreadyExists) {
-        log::warn("scheduler", "queue {} could not be made: {}", name, made.error().message);
+        log::warn("scheduler", "queue {} could not be created: {}", name, made.error().message);
       }
     });
   }
@@ -577,7 +577,7 @@ Task<void> Groups::ensure_t9k_queue() {
   const bool there = home || home.error().code == Code::kAlreadyExists;
   if (!there || (!made && made.error().code != Code::kAlreadyExists)) {
     log::warn("scheduler",
-              "queue {}/default could not be made: {}",
+              "queue {}/default could not be created: {}",
               kNamespace,
               made ? home.error().message : made.error().message);
   }

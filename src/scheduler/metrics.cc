@@ -29,13 +29,11 @@ void add_metrics(prometheus::Page& page, const Scheduler& scheduler) {
            "gauge",
            "Pods that the scheduler knows and that have not finished.",
            number(stats.pods));
-  page.one("muster_pods_bound",
-           "gauge",
-           "Of these, pods that have a node, whoever gave it.",
-           number(stats.pods_bound));
+  page.one(
+      "muster_pods_bound", "gauge", "Of these, pods that have a node.", number(stats.pods_bound));
   page.one("muster_gangs_waiting",
            "gauge",
-           "Gangs that wait, a pod by itself counting as one.",
+           "Waiting gangs; a pod without a group counts as one.",
            number(stats.gangs_waiting));
   page.one("muster_gang_attempts_total",
            "counter",
@@ -43,11 +41,11 @@ void add_metrics(prometheus::Page& page, const Scheduler& scheduler) {
            number(stats.attempts));
   page.one("muster_binds_total",
            "counter",
-           "Bindings that the API server took.",
+           "Bindings that the API server accepted.",
            number(counters.bound));
   page.one("muster_bind_failures_total",
            "counter",
-           "Bindings that failed and were tried again later.",
+           "Bindings that failed and were retried later.",
            number(counters.bind_failures));
   page.one(
       "muster_evictions_total", "counter", "Pods evicted for others.", number(counters.evicted));

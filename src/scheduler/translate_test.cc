@@ -201,7 +201,7 @@ TEST(VolcanoConfig, SaysWhatIsUnknown) {
             std::string::npos);
   EXPECT_NE(parse_volcano_config("{actions: allocate, configurations: [{name: elect}]}")
                 .error()
-                .message.find("is no action"),
+                .message.find("is not an action"),
             std::string::npos);
   EXPECT_NE(parse_volcano_config("actions: \"elect\"").error().message.find("\"elect\" is unknown"),
             std::string::npos);

@@ -76,7 +76,7 @@ Result<Options> read_options(const command::Values& values) {
   options.tenants = values.yes("tenants");
   options.resume = values.yes("resume");
   if (options.trace.empty() || options.nodes.empty() == options.hived_config.empty())
-    return fail(Code::kBadRequest, "--trace and one of --nodes and --hived-config are needed");
+    return fail(Code::kBadRequest, "--trace and one of --nodes and --hived-config are required");
   if (options.policies.empty()) options.policies = {options.nodes.empty() ? "skip" : "backfill"};
   if (values.given("from")) options.parse.from = values.duration("from");
   if (values.given("to")) options.parse.to = values.duration("to");
@@ -85,7 +85,7 @@ Result<Options> read_options(const command::Values& values) {
     if (!limit) return fail(limit.error());
     options.parse.limit = *limit;
   }
-  const auto gpus = positive(values, "gpus-a-node");
+  const auto gpus = positive(values, "gpus-per-node");
   if (!gpus) return fail(gpus.error());
   options.parse.gpus_a_node = *gpus;
   options.score = values.yes("score");
@@ -104,7 +104,7 @@ Result<Options> read_options(const command::Values& values) {
   if (options.score && !options.hived_config.empty())
     return fail(Code::kBadRequest, "--score: want --nodes; forecasts are not scored on cells");
   if (options.score && !(options.quotas.empty() && options.html.empty()))
-    return fail(Code::kBadRequest, "--score: goes with neither --quotas nor --html");
+    return fail(Code::kBadRequest, "--score: cannot be combined with --quotas or --html");
   options.parse.speed = std::atof(values.text("speed").c_str());
   if (options.parse.speed <= 0)
     return fail(Code::kBadRequest,
@@ -153,7 +153,7 @@ Result<void> write_scores(const Options& options,
                policy.name,
                jobs.size(),
                nodes.size(),
-               policy.durations_known ? "durations are told" : "nothing is told",
+               policy.durations_known ? "durations are declared" : "durations are unknown",
                score(scoring, false));
   }
   if (options.json.empty()) return {};
@@ -292,7 +292,7 @@ std::vector<command::Flag> sim_flags() {
        .value = "1",
        .help = "divide arrival times by this number",
        .value_name = "NUMBER"},
-      {.name = "gpus-a-node",
+      {.name = "gpus-per-node",
        .type = FlagType::kInt,
        .value = "8",
        .help = "cut larger jobs into whole nodes of this many GPUs",
@@ -330,7 +330,7 @@ command::Command sim_command(Score score) {
   made.name = "sim";
   made.summary = "Replay a job trace through the scheduling engine";
   made.details =
-      "The clock is a virtual one: a month of jobs takes seconds. --trace is needed, and one of --nodes and --hived-config.";
+      "Time is virtual: a month of jobs takes seconds. --trace and one of --nodes and --hived-config are required.";
   made.examples =
       "  # How would strict FIFO and backfill compare on last month's jobs?\n"
       "  muster sim --trace jobs.csv.gz --nodes 64x8 --policy fifo,backfill --html report.html\n"

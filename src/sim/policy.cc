@@ -248,7 +248,7 @@ Result<Policy> parse_cluster_policy(std::string_view yaml) {
   for (const std::string_view key : {"durations", "resume", "tenants", "quota"}) {
     if (json::as_object(only).contains(key)) {
       return fail(Code::kInvalid,
-                  fmt::format("policy.{}: means something to `muster sim` alone; remove it", key));
+                  fmt::format("policy.{}: is for `muster sim` only; remove it", key));
     }
   }
   if (json::as_object(only).contains("queues")) {

@@ -159,7 +159,7 @@ Result<Backup> copy_out(Database& from, Database& to, std::vector<SmallFile> fil
 
 /// A copy that is what it says and whole.
 Result<Database> open_backup(const std::string& path) {
-  if (!fs::exists(path)) return fail(Code::kNotFound, fmt::format("\"{}\" is not there", path));
+  if (!fs::exists(path)) return fail(Code::kNotFound, fmt::format("\"{}\" does not exist", path));
   const auto no_backup = [&](std::string_view why) {
     return fail(
         Code::kInvalid,

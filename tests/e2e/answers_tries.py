@@ -461,7 +461,7 @@ def check_14(muster, api):
     check("14 the timeline has both, and who came ahead", until(lambda: len(told()) >= 2, 20), told)
     check("14 it names the job", "urgent" in told()[-1].get("because", ""), told())
     text = muster.cli("history", "patient").stdout
-    check("14 history says it in words", "urgent" in text and "foretold" in text, text)
+    check("14 history says it in words", "urgent" in text and "forecast" in text, text)
     clear(muster, api)
 
 

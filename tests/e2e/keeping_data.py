@@ -173,7 +173,7 @@ def a_backup_is_one_moment_of_a_busy_cluster():
         check("it says what it copied", "objects of revision" in said, said)
         check("only its owner may read it", (pathlib.Path(file).stat().st_mode & 0o77) == 0)
         again = cluster.cli("backup", file, check=False)
-        check("it replaces no file", again.returncode == 1 and "is there already" in again.stderr, again)
+        check("it replaces no file", again.returncode == 1 and "exists already" in again.stderr, again)
         running = cluster.cli("restore", file, check=False)
         check("a running cluster is not restored over", "a muster already runs" in running.stderr, running)
         listed = cluster.kubectl("get", "--raw", "/api/v1/namespaces/default/configmaps").stdout
@@ -229,7 +229,7 @@ def what_is_no_backup_is_refused():
         shutil.copy(file, scratch / "newer")
         sqlite3.connect(scratch / "newer").execute("PRAGMA user_version = 9").connection.close()
         refused("newer", "restore it with the newer muster")
-        refused("nowhere", "is not there")
+        refused("nowhere", "does not exist")
         nobody = cluster.cli("backup", str(scratch / "b"), "--data", str(scratch / "empty"), check=False)
         check("a folder without a cluster has no backup", "there is no cluster" in nobody.stderr, nobody)
 

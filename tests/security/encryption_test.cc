@@ -121,7 +121,7 @@ TEST_F(Encryption, AMissingOrWrongKeyIsSaid) {
   EXPECT_EQ(
       read(keys("b")).front(),
       fmt::format("the stored object \"/secrets/vision/s\" is encrypted with key {}, which is "
-                  "not in the file of --encryption-key-file: add it behind the others",
+                  "not in the file of --encryption-key-file: add it after the others",
                   id));
   // Nothing was changed by trying.
   EXPECT_EQ(read(keys("a")), kRead);

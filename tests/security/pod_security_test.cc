@@ -280,7 +280,7 @@ TEST_F(PodSecurity, WhatIsNotEnforcedIsRefusedOrSaid) {
     EXPECT_EQ(
         network.message(),
         "networkpolicies.networking.k8s.io \"deny\" is forbidden: the traffic of pods cannot be "
-        "filtered here, and a policy that is only stored would protect nobody: muster up needs "
+        "filtered here, and a policy that is only stored would protect nothing: muster up needs "
         "root and iptables for it, and pods that are not hollow");
     const Answer ingress = co_await cluster.admin(
         "POST",

@@ -544,7 +544,7 @@ Task<void> Cri::follow_events(std::shared_ptr<bool> alive) {
     const auto ended = co_await followed_->follow(std::move(wanted), each);
     if (!*alive) co_return;
     if (!ended && ended.error().code == Code::kMethodNotAllowed) {
-      log::warn("agent", "the container runtime tells no events; it is asked every 10 s instead");
+      log::warn("agent", "the container runtime sends no events; it is polled every 10 s instead");
       co_return;
     }
     log::warn(

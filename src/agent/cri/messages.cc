@@ -39,7 +39,8 @@ constexpr const char* kReadOnly[] = {
     "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"};
 
 tl::unexpected<Error> broken(const char* what) {
-  return fail(Code::kInternal, fmt::format("the answer of the container runtime is no {}", what));
+  return fail(Code::kInternal,
+              fmt::format("the answer of the container runtime is not a {}", what));
 }
 
 std::uint64_t as_number(std::int64_t value) { return static_cast<std::uint64_t>(value); }

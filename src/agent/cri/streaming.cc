@@ -182,7 +182,7 @@ Result<StreamUrl> parse_stream_url(const std::string& url) {
 
 Result<int> exit_code_of(const std::string& status) {
   if (status.empty())
-    return fail(Code::kUnavailable, "the container runtime ended the stream without a word");
+    return fail(Code::kUnavailable, "the container runtime ended the stream without an answer");
   const auto parsed = json::parse(status);
   if (!parsed) return fail(Code::kInternal, status);
   if (json::string_at(*parsed, "status") == "Success") return 0;

@@ -114,9 +114,9 @@ std::string Credentials::add_secret(const json::Value& secret) {
         "its type is \"{}\"; wanted {}", type, kube::secret_types::kDockerConfigJson);
   const auto text =
       base64_decode(json::string_at(secret, "data", old ? ".dockercfg" : ".dockerconfigjson"));
-  if (!text) return "its data is no base64";
+  if (!text) return "its data is not base64";
   const auto config = json::parse(*text);
-  if (!config) return "its data is no JSON: " + config.error().message;
+  if (!config) return "its data is not JSON: " + config.error().message;
   add_config(old ? *config : json::at(*config, "auths"));
   return "";
 }

@@ -11,7 +11,7 @@ namespace {
 constexpr auto kSnapshotter = "overlayfs";
 
 tl::unexpected<Error> broken(const char* what) {
-  return fail(Code::kInternal, fmt::format("the answer of containerd is no {}", what));
+  return fail(Code::kInternal, fmt::format("the answer of containerd is not a {}", what));
 }
 
 MessageWriter image_spec(std::string_view image) {

@@ -16,7 +16,7 @@ std::vector<std::string> words(const json::Value& list) {
 Result<ImageConfig> parse_image_info(std::string_view text) {
   const auto parsed = json::parse(text);
   if (!parsed || !parsed->is_object())
-    return fail(Code::kInternal, "what containerd tells of the image is no JSON object");
+    return fail(Code::kInternal, "containerd's description of the image is not a JSON object");
   ImageConfig out;
   out.chain_id = json::text_at(*parsed, "chainID");
   const auto& config = json::at(*parsed, "imageSpec", "config");

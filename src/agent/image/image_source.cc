@@ -267,7 +267,7 @@ Task<void> ImageSource::collect(std::shared_ptr<bool> alive) {
     if (!*alive) co_return;
     if (removed) {
       pulls_.forget(id);
-      log::info("agent", "removed image {}: nobody uses it, and the disk is full", name);
+      log::info("agent", "removed image {}: it is unused, and the disk is full", name);
     } else {
       log::warn("agent", "remove image {}: {}", name, removed.error().message);
     }

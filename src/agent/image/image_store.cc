@@ -66,7 +66,7 @@ Task<Result<LoadedImage>> ImageStore::load(StoredImage image) {
   if (!status) co_return fail(status.error());
   const auto info = status->info.find("info");
   if (!status->found || info == status->info.end())
-    co_return fail(Code::kNotFound, "containerd tells nothing of the image \"" + image.id + "\"");
+    co_return fail(Code::kNotFound, "containerd does not describe the image \"" + image.id + "\"");
   auto config = parse_image_info(info->second);
   if (!config) co_return fail(config.error());
   auto layers = co_await view(config->chain_id);

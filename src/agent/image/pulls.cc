@@ -254,7 +254,8 @@ Task<void> Pulls::work(std::shared_ptr<Pull> pull, std::shared_ptr<bool> alive) 
   auto found = co_await store_.find(pull->name);
   if (!found) pull->error = found.error().message;
   if (found && !*found)
-    pull->error = fmt::format("the image \"{}\" was pulled and is not there", pull->name);
+    pull->error =
+        fmt::format("the image \"{}\" was pulled, but containerd does not have it", pull->name);
   if (!pull->error.empty()) co_return;
   pull->image = std::move(**found);
   used_[pull->image->id] = loop_.now();  // or it might be collected before it is
@@ -359,7 +360,8 @@ void Pulls::save() const {
   const auto path = options_.directory + "/pulled.json";
   const auto written = write_file(path + ".new", json::dump(out), 0600);
   if (!written || rename((path + ".new").c_str(), path.c_str()) != 0)
-    log::warn("agent", "\"{}\" cannot be written: who pulled an image is forgotten", path);
+    log::warn(
+        "agent", "\"{}\" cannot be written: records of who pulled which image are lost", path);
 }
 
 Image Pulls::make_image(const Reference& ref, const LoadedImage& loaded) {

@@ -166,8 +166,7 @@ Registry Registry::load(const std::vector<std::string>& folders) {
     for (const auto& path : files_in(folders[folder])) {
       if (out.specs_.size() >= kFilesMax) {
         out.problems_.push_back(
-            fmt::format("{} and what comes after it is not read: more than {} "
-                        "files that describe devices",
+            fmt::format("{} and later files are not read: more than {} files describe devices",
                         path,
                         kFilesMax));
         return out;

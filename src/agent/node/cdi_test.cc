@@ -138,7 +138,7 @@ TEST(Cdi, AFileThatIsNotThereIsAnError) {
   folder.write("0.json", one_gpu("0", folder.at("absent")));
   const auto files = gpu_files(wish_for({0}, folder.path()));
   ASSERT_FALSE(files);
-  EXPECT_NE(files.error().message.find("which is not there"), std::string::npos);
+  EXPECT_NE(files.error().message.find("which does not exist"), std::string::npos);
 }
 
 /// Libraries are found by the names that programs ask for, and by those that hooks would link.

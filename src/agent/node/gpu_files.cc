@@ -130,11 +130,12 @@ void answer_hooks(const cdi::Edits& edits, std::map<std::string, Mount>& mounts,
 }
 
 tl::unexpected<Error> not_there(const std::string& path) {
-  return fail(Code::kUnavailable,
-              fmt::format("the description of {} names \"{}\", which is not there; make it anew "
-                          "(nvidia-ctk cdi generate), or remove it",
-                          kGpuKind,
-                          path));
+  return fail(
+      Code::kUnavailable,
+      fmt::format(
+          "the description of {} names \"{}\", which does not exist; generate the description again (nvidia-ctk cdi generate), or remove it",
+          kGpuKind,
+          path));
 }
 
 Result<GpuFiles> described_files(const cdi::Edits& edits) {
@@ -160,10 +161,9 @@ Result<GpuFiles> described_files(const cdi::Edits& edits) {
   }
   answer_hooks(edits, mounts, out);
   if (edits.more)
-    out.notes.push_back(
-        fmt::format("a description of {} asks for groups, network devices or cache "
-                    "shares, which are not given",
-                    kGpuKind));
+    out.notes.push_back(fmt::format(
+        "a description of {} asks for groups, network devices or cache shares, which are not supported",
+        kGpuKind));
   for (auto& [target, mount] : mounts) out.mounts.push_back(std::move(mount));
   return out;
 }

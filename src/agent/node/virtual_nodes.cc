@@ -94,7 +94,7 @@ Result<std::vector<json::Value>> nodes_of_file(const std::string& path, Time now
                   fmt::format("--nodes {}: object {} has no metadata.name", path, number));
     if (!names.insert(name).second)
       return fail(Code::kBadRequest,
-                  fmt::format("--nodes {}: the node \"{}\" stands there twice", path, name));
+                  fmt::format("--nodes {}: the node \"{}\" is listed twice", path, name));
     node.get_object()["apiVersion"] = "v1";
     for (const std::string_view key :
          {"resourceVersion", "uid", "creationTimestamp", "managedFields", "generation"})

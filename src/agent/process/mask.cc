@@ -288,7 +288,7 @@ Result<RootPlan> begin_plan(const std::string& directory, const Seen& seen) {
     if (fs::exists(plain, error))
       plan.show.push_back(path);
     else
-      log::warn("agent", "\"{}\" of host.show in the image file is not there", plain);
+      log::warn("agent", "\"{}\" of host.show in the image file does not exist", plain);
   }
   // The kubectl of an MPI launcher is a link to this program, wherever it was built.
   const auto program = shown_for_program(fs::read_symlink("/proc/self/exe", error).string());

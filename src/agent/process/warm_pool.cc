@@ -114,7 +114,7 @@ Task<void> WarmPool::top_up() {
     const bool ready = co_await becomes_ready(*one.socket);
     if (*stopped) co_return;
     if (!ready) {  // the next pod will find out why and say so
-      log::warn("agent", "no sandboxes are made ahead: one could not be made");
+      log::warn("agent", "no sandboxes are made ahead: creating one failed");
       co_return;
     }
     ready_.push_back(std::move(one));

@@ -18,7 +18,7 @@ void mix(std::uint64_t& hash, std::string_view text) {
 Error nothing_decides() {
   Error error;
   error.code = Code::kUnavailable;
-  error.message = "nothing is decided here yet; try again in a moment";
+  error.message = "the scheduler is still starting; try again in a moment";
   error.retry_after_s = 1;
   return error;
 }

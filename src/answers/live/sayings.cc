@@ -62,7 +62,7 @@ std::string Sayings::reason_of(const Outlook& outlook,
       return fmt::format("{} was submitted ahead of it", name);
     if (view->started && view->declared.count() > 0 &&
         view->started + view->declared < outlook.asked)
-      return fmt::format("{} runs longer than it said", name);
+      return fmt::format("{} runs longer than it declared", name);
   }
   return "";
 }

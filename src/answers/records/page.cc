@@ -66,7 +66,7 @@ Result<std::string> unzip(std::string_view packed) {
     out.resize(out.size() - stream.avail_out);
   }
   inflateEnd(&stream);
-  if (end != Z_STREAM_END) return fail(Code::kInvalid, "what is packed is not whole gzip");
+  if (end != Z_STREAM_END) return fail(Code::kInvalid, "the data is not complete gzip");
   return out;
 }
 

@@ -82,13 +82,14 @@ Result<std::string> decrypt(const Keys& keys, std::string_view place, std::strin
   const auto key =
       std::find_if(keys.begin(), keys.end(), [&](const Key& each) { return each.id == id; });
   if (key == keys.end())
-    return fail(Code::kForbidden,
-                fmt::format("the stored object {} is encrypted with key {}, which {}",
-                            quoted(place),
-                            id,
-                            keys.empty() ? "is not known: start with --encryption-key-file"
-                                         : "is not in the file of --encryption-key-file: add it "
-                                           "behind the others"));
+    return fail(
+        Code::kForbidden,
+        fmt::format("the stored object {} is encrypted with key {}, which {}",
+                    quoted(place),
+                    id,
+                    keys.empty()
+                        ? "is not known: start with --encryption-key-file"
+                        : "is not in the file of --encryption-key-file: add it after the others"));
   auto plain = net::unseal(
       key->bytes, stored.substr(kHead), std::string(stored.substr(0, kHead)) + std::string(place));
   if (!plain)

@@ -41,8 +41,7 @@ const Unserved* unserved(const Core& core, std::string_view storage) {
       {kube::collections::kMutatingPolicyBindings, {true, kPolicies}},
       {kube::collections::kNetworkPolicies,
        {true,
-        "the traffic of pods cannot be filtered here, and a policy that is only stored would "
-        "protect nobody: muster up needs root and iptables for it, and pods that are not hollow"}},
+        "the traffic of pods cannot be filtered here, and a policy that is only stored would protect nothing: muster up needs root and iptables for it, and pods that are not hollow"}},
       {kube::collections::kIngresses,
        {false, "it is stored, but muster up has no ingress controller"}},
       {kube::collections::kIngressClasses,
@@ -116,11 +115,11 @@ Result<void> guard(Core& core, const GuardedWrite& write) {
   if (makes_pods(resource)) {
     const bool spec = write.subresource.empty() || write.subresource == "scale";
     if (spec && pods_wanted(write.next) > kPodsOfOneMax)
-      return fail(forbidden(resource,
-                            kube::name_of(write.next),
-                            fmt::format("it asks for more than {} pods; one object may have no "
-                                        "more than that",
-                                        kPodsOfOneMax)));
+      return fail(
+          forbidden(resource,
+                    kube::name_of(write.next),
+                    fmt::format("it asks for more than {} pods, the most that one object may have",
+                                kPodsOfOneMax)));
     const auto good = guard_pods(core, write);
     if (!good) return good;
   }

@@ -147,7 +147,7 @@ Result<Address> find_service(Core& core, const json::Value& service) {
   const StoredPtr found = core.image.collection("services").find(ns + "/" + name);
   if (!found)
     return fail(Code::kNotFound,
-                fmt::format("service {}/{} is not there", quoted(ns), quoted(name)));
+                fmt::format("service {}/{} does not exist", quoted(ns), quoted(name)));
   std::string port_name;
   bool has_port = false;
   for (const json::Value& port : json::array_at(found->object, "spec", "ports")) {
@@ -256,7 +256,7 @@ Result<std::shared_ptr<net::Client>> Webhooks::client_for(const Hook& hook) {
   const std::string bundle = json::text_at(wanted, "caBundle");
   if (!bundle.empty()) {
     auto pem = base64_decode(bundle);
-    if (!pem) return fail(Code::kBadRequest, "its caBundle is no base64");
+    if (!pem) return fail(Code::kBadRequest, "its caBundle is not base64");
     options.ca_pem = std::move(*pem);
   }
   options.request_timeout = std::chrono::seconds(hook.timeout_s());
@@ -322,7 +322,7 @@ Result<void> patch(const json::Value& said, json::Value& object) {
   if (json::string_at(said, "patchType") != "JSONPatch")
     return fail(Code::kInternal, "wanted patchType JSONPatch");
   const auto decoded = base64_decode(text);
-  if (!decoded) return fail(Code::kInternal, "its patch is no base64");
+  if (!decoded) return fail(Code::kInternal, "its patch is not base64");
   const auto operations = json::parse(*decoded);
   if (!operations) return fail(operations.error());
   json::Value changed = object;
@@ -387,7 +387,7 @@ std::string unserved_webhook(const json::Value& configuration) {
       if (lists(json::at(rule, "operations"), "CONNECT") &&
           !lists(json::at(rule, "operations"), "*"))
         return fmt::format(
-            "webhook {} wants to be asked about CONNECT, which muster up does not do; use RBAC on "
+            "webhook {} asks for CONNECT, which muster up does not support; use RBAC on "
             "pods/exec, pods/attach and pods/portforward",
             quoted(name));
     }

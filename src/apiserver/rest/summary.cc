@@ -47,7 +47,7 @@ bool clear(json::Value& value, Hidden hidden, int depth) {
 
 Result<std::string> summary_of(const std::string& body, Hidden hidden) {
   auto value = json::parse(body);
-  if (!value) return fail(Code::kNotAcceptable, "a summary is given as JSON alone");
+  if (!value) return fail(Code::kNotAcceptable, "summaries are available as JSON only");
   if (!clear(*value, hidden, 0)) return fail(Code::kForbidden, "it lies too deep for a summary");
   return json::dump(*value) + "\n";
 }

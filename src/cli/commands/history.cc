@@ -57,8 +57,8 @@ std::string entry_text(const json::Value& entry) {
     return line;
   }
   if (what == "foretold") {
-    if (text("p50").empty()) return fmt::format("foretold\tnothing: {}", text("because"));
-    return fmt::format("foretold\tstarts about {}, 8 in 10 between {} and {} ({}){}",
+    if (text("p50").empty()) return fmt::format("forecast\tnone: {}", text("because"));
+    return fmt::format("forecast\tstarts about {}, 8 in 10 between {} and {} ({}){}",
                        answer_time(at(entry, "p50")),
                        answer_time(at(entry, "p10")),
                        answer_time(at(entry, "p90")),

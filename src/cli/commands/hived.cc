@@ -174,7 +174,7 @@ bool takes_away(const hived::CheckReport& report) {
 }
 
 bool agreed(Session& session) {
-  session.console.out("These gangs lose their guarantee. Apply all the same? [y/N] ");
+  session.console.out("These gangs lose their guarantee. Apply anyway? [y/N] ");
   session.console.flush();
   std::string answer;
   std::getline(std::cin, answer);
@@ -260,9 +260,9 @@ Command hived_command() {
   Command apply;
   apply.name = "apply";
   apply.arguments = "FILE";
-  apply.summary = "Apply a new configuration: show what it does to whom, then do it";
+  apply.summary = "Show whom a new configuration affects, and apply it";
   apply.details =
-      "Nothing that runs is evicted. When a gang loses its guarantee, or cells it sits on, it asks first.";
+      "No running gang is evicted. If one would lose its guarantee or its cells, the command asks first.";
   apply.examples = "  muster hived apply new.yaml\n  muster hived apply --yes new.yaml\n";
   apply.flags = {shared[1], shared[2]};
   apply.flags.push_back({.name = "yes",

@@ -159,7 +159,7 @@ Task<void> import_job(Import& all, const pai::ExportedJob& job, std::set<std::st
   }
   if (made->job != job.name) {
     all.report.failed("job " + id,
-                      fmt::format("the file is named so, but the job in it is {}", made->job));
+                      fmt::format("the file has this name, but the job in it is {}", made->job));
     co_return;
   }
   if (!all.start) json::make(made->framework, {"spec", "executionType"}) = "Stop";
@@ -217,9 +217,9 @@ Command pai_command() {
   import.name = "import";
   import.arguments = "DIR";
   import.summary =
-      "Take over an OpenPAI: users, groups, service configuration and jobs of a folder";
+      "Import users, groups, service configuration and jobs of an OpenPAI from a folder";
   import.details =
-      "DIR has what there is of: services-configuration.yaml and layout.yaml (paictl config pull), users.yaml and groups.yaml (kubectl get secrets -n pai-user-v2 -o yaml, -n pai-group), jobs/USER~JOB.yaml (GET /api/v2/jobs/USER~JOB/config). What is here already stays as it is, so the command can be repeated. Exits with 1 when something could not be taken over.";
+      "DIR contains any of: services-configuration.yaml and layout.yaml (paictl config pull), users.yaml and groups.yaml (kubectl get secrets -n pai-user-v2 -o yaml, -n pai-group), jobs/USER~JOB.yaml (GET /api/v2/jobs/USER~JOB/config). What exists already is left unchanged, so the command can be repeated. Exits with 1 if something could not be imported.";
   import.examples = "  muster pai import --dry-run ~/openpai\n  muster pai import ~/openpai\n";
   import.flags = {{.name = "dry-run",
                    .type = FlagType::kBool,
@@ -228,7 +228,7 @@ Command pai_command() {
                   {.name = "start-jobs",
                    .type = FlagType::kBool,
                    .value = "false",
-                   .help = "submit the jobs again instead of keeping them as stopped ones"},
+                   .help = "submit the jobs again instead of keeping them as stopped jobs"},
                   {.name = "kubeconfig",
                    .help = "the cluster (default: as for every command, see muster get --help)",
                    .completes = Completes::kFiles,

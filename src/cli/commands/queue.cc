@@ -93,7 +93,7 @@ Task<int> set_state(Invocation& call, bool open) {
           fmt::format("The queue {} is {}", name, open ? "open" : "closed: nothing new starts"));
     else
       session.console.info(fmt::format(
-          "The queue {} is closing: what runs goes on, nothing new starts, and it is closed when its {} gang{} gone",
+          "The queue {} is closing: running gangs continue, nothing new starts, and it is closed when its {} gang{} gone",
           name,
           gangs,
           gangs == 1 ? " is" : "s are"));

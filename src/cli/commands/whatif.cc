@@ -185,7 +185,7 @@ std::string difference(const json::Value& row) {
   else if (before && !after)
     out.emplace_back("not within the horizon");
   else if (!before && after)
-    out.emplace_back("starts after all");
+    out.emplace_back("starts only then");
   if (json::bool_at(row, "evicted")) out.emplace_back("evicted");
   return out.empty() ? "-" : join(out, ", ");
 }

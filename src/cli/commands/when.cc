@@ -89,7 +89,7 @@ Task<int> show(Invocation& call, std::string& last) {
     // One that was watched has started, or is gone.
     if (!found && last.empty())
       co_return session.failed(fmt::format(
-          "{} does not wait here; `{} explain {}` says what it does", name, session.program, name));
+          "{} is not waiting here; `{} explain {}` shows its state", name, session.program, name));
   }
   const std::string story = story_of(items);
   if (output == "json") {
@@ -131,7 +131,7 @@ Task<int> run_when(Invocation& call) {
   for (const char* flag : {"exit-code", "tasks", "for"}) {
     if (!not_submitted && values.given(flag))
       co_return session.failed(fmt::format(
-          "--{} is about a job that is not submitted: want --file or --gpus, too", flag));
+          "--{} is about a job that is not submitted: use it with --file or --gpus", flag));
   }
   if (not_submitted) {
     const int code = co_await check_jobs(call);

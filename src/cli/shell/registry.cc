@@ -161,7 +161,7 @@ Command prune() {
   Command made =
       command("prune", "", "Delete finished training jobs that are old enough", &run_prune);
   made.details =
-      "Only jobs that have succeeded or failed go; running, waiting and suspended ones stay.";
+      "Only jobs that succeeded or failed are deleted; running, waiting and suspended ones stay.";
   made.flags = {{.name = "since",
                  .shorthand = 's',
                  .type = FlagType::kDuration,
@@ -188,7 +188,7 @@ Command queue() {
       {.name = "weight",
        .type = FlagType::kInt,
        .value = "1",
-       .help = "share of the cluster against other queues"},
+       .help = "share of the cluster relative to other queues"},
       {.name = "capability", .help = "the most it may use, such as nvidia.com/gpu=8,cpu=64"},
       {.name = "deserved", .help = "what it gets back from others when it needs it"},
       {.name = "guarantee", .help = "always kept free for it"},
@@ -245,7 +245,7 @@ Command priority() {
 Command explain() {
   Command made = command("explain",
                          "JOB|POD|KIND/NAME",
-                         "Explain why a job or a pod waits, or what became of it",
+                         "Explain why a job or a pod waits, or what happened to it",
                          &run_explain);
   made.aliases = {"why"};
   made.details =
@@ -271,7 +271,7 @@ Command when() {
       all_namespaces(),
       {.name = "queue", .help = "what waits in this queue", .completes = Completes::kQueues},
       {.name = "limit", .type = FlagType::kInt, .value = "100", .help = "show at most this many"},
-      yes("watch", 'w', "go on showing what changes until nothing waits"),
+      yes("watch", 'w', "keep showing changes until nothing waits"),
       {.name = "file",
        .shorthand = 'f',
        .help = "a job that is not submitted; - for standard input",
@@ -297,7 +297,7 @@ Command when() {
 Command whatif() {
   Command made = command("whatif", "", "Try a change on a copy of the cluster", &run_whatif);
   made.details =
-      "Shows what a change would do to waiting and running jobs. The engine plays both futures on copies, with the same durations; the cluster itself is not changed. Flags may be "
+      "Shows what a change would do to waiting and running jobs. The engine simulates both futures on copies, with the same durations; the cluster itself is not changed. Flags may be "
       "repeated and combined; most take a time from now behind an @, such as --drain node-1@2h.";
   made.examples =
       "  muster whatif --add-nodes 4x8\n  muster whatif --drain gpu-1 --drain gpu-2@2h\n  muster whatif --queue research:capability.gpu=64 --stop sweep-17\n  muster whatif --submit job.yamlx10 "
@@ -363,7 +363,7 @@ Command history() {
        .value = "100",
        .help = "show at most this many, newest first"},
       {.name = "export",
-       .help = "print a trace that muster sim reads: trace",
+       .help = "print in this format instead: trace, which muster sim reads",
        .completes = Completes::kWords,
        .words = {"trace"}},
       output({"json", "csv"})};
@@ -373,27 +373,26 @@ Command history() {
 Command report() {
   Command made =
       command("report", "", "Report who used how much, and how long jobs waited", nullptr);
-  const Flag from{.name = "from", .help = "from this day on: 2026-11-01, or an age (default 30d)"};
-  const Flag to{.name = "to", .help = "up to this day, which is not included"};
+  const Flag from{.name = "from", .help = "since this day: 2026-11-01, or an age (default 30d)"};
+  const Flag to{.name = "to", .help = "before this day"};
   const Flag by{
       .name = "by",
       .value = "user",
-      .help =
-          "one line for each: user, queue, namespace, kind, model, priority (separated by commas)",
+      .help = "group by user, queue, namespace, kind, model, priority (separated by commas)",
       .completes = Completes::kWords,
       .words = {"user", "queue", "namespace", "kind", "model", "priority"}};
-  Command usage =
-      command("usage", "", "GPU hours held, guaranteed and opportunistic", &run_report_usage);
+  Command usage = command(
+      "usage", "", "Show the GPU hours held, guaranteed and opportunistic", &run_report_usage);
   usage.flags = {by,
                  from,
                  to,
                  {.name = "step",
-                  .help = "one line for each day: day",
+                  .help = "split each line by time: day",
                   .completes = Completes::kWords,
                   .words = {"day"}},
                  output({"json", "csv"})};
   usage.examples = "  muster report usage --by queue,user --from 2026-11-01 -o csv\n";
-  Command waits = command("waits", "", "How long jobs waited", &run_report_waits);
+  Command waits = command("waits", "", "Show how long jobs waited", &run_report_waits);
   waits.flags = {by, from, to, output({"json", "csv"})};
   Command accuracy =
       command("accuracy", "", "Compare forecast starts with real ones", &run_report_accuracy);

@@ -188,7 +188,7 @@ Command horovod() {
   append(command.flags,
          {number("ssh-port",
                  "0",
-                 "accepted and not needed: ranks are started through the cluster",
+                 "accepted but not needed: ranks are started through the cluster",
                  {"sshPort"})});
   command.examples.clear();
   return command;
@@ -279,7 +279,7 @@ Command volcano() {
       text("task-name", "task", "the task name", {"taskName"}),
       list("task-images",
            0,
-           "the docker images of the tasks; one task per image, commas separate",
+           "the docker images of the tasks, separated by commas; one task per image",
            {"taskImages"}),
       number("task-replicas", "1", "the task replicas", {"taskReplicas"}),
       text("task-cpu", "250m", "cpu request of each task replica", {"taskCPU"}),

@@ -233,7 +233,7 @@ std::string advice_part(const ExplainSources& sources, const Told& told) {
         program));
   } else if (told.mentions("queue") && told.mentions("does not exist")) {
     lines.push_back(fmt::format(
-        "Create the queue (`{} queue create NAME`); the job starts by itself then.", program));
+        "Create the queue (`{} queue create NAME`); the job then starts by itself.", program));
   } else if (told.mentions("takes no new work")) {
     lines.push_back(fmt::format(
         "The queue is closed: `{} queue open {}` lets its jobs start.", program, queue));

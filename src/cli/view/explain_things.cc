@@ -80,7 +80,7 @@ std::string explain_queue(const json::Value& queue,
                                 running.size(),
                                 waiting.size());
   if (state != "Open")
-    out += fmt::format("  It takes no new work until it is opened (queue open {}).\n", name);
+    out += fmt::format("  It takes no new work until it is opened (`queue open {}`).\n", name);
   const auto rows = make_queues({&queue}, groups);
   if (!rows.empty()) out += "\n" + view_queue(rows.front(), queue);
   return out + groups_part("Waiting, oldest first", waiting, true, now) +

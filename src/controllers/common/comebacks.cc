@@ -82,7 +82,7 @@ std::optional<Time> Comebacks::hold_back(Plan& plan, const View& view, Time now)
     wake = wake ? std::min(*wake, found->second.due()) : found->second.due();
     if (!std::exchange(found->second.told, true) && event.empty())
       event =
-          fmt::format("{}; it is made again in {} s",
+          fmt::format("{}; it is created again in {} s",
                       found->second.how,
                       std::chrono::ceil<std::chrono::seconds>(found->second.due() - now).count());
     return true;

@@ -95,8 +95,9 @@ TEST_F(CrashLoop, ComesBackEverMoreSlowly) {
   const int made = play(world, t9k::plan, std::chrono::minutes(10), kNoHostKeys);
   EXPECT_GE(made, 4);
   EXPECT_LE(made, 9);
-  EXPECT_EQ(back_off(),
-            "Pod m-worker-0 failed again (exit code 255: no hostkeys); it is made again in 10 s");
+  EXPECT_EQ(
+      back_off(),
+      "Pod m-worker-0 failed again (exit code 255: no hostkeys); it is created again in 10 s");
 }
 
 TEST_F(CrashLoop, OfVolcanosRestartTaskAsWell) {
@@ -104,8 +105,9 @@ TEST_F(CrashLoop, OfVolcanosRestartTaskAsWell) {
   const int made = play(world, vcjob::plan, std::chrono::minutes(10), kNoHostKeys);
   EXPECT_GE(made, 4);
   EXPECT_LE(made, 9);
-  EXPECT_EQ(back_off(),
-            "Pod m-worker-0 failed again (exit code 255: no hostkeys); it is made again in 10 s");
+  EXPECT_EQ(
+      back_off(),
+      "Pod m-worker-0 failed again (exit code 255: no hostkeys); it is created again in 10 s");
 }
 
 TEST_F(CrashLoop, OfAReplicaSetWhosePodsHaveOtherNames) {
@@ -121,8 +123,9 @@ spec: {replicas: 2, template: {metadata: {labels: {a: b}}, spec: {containers: [{
   const auto& conditions = json::array_at(world.job, "status", "conditions");
   ASSERT_EQ(conditions.size(), 1U);
   EXPECT_EQ(json::string_at(conditions[0], "type"), "ReplicaFailure");
-  EXPECT_EQ(json::string_at(conditions[0], "message"),
-            "pods fail again and again (exit code 255: no hostkeys); the next are made ever later");
+  EXPECT_EQ(
+      json::string_at(conditions[0], "message"),
+      "pods keep failing (exit code 255: no hostkeys); new ones are created at increasing intervals");
 }
 
 TEST_F(CrashLoop, APreemptedPodComesBackAtOnce) {

@@ -107,7 +107,7 @@ class FrameworkStep {
 
   void create() {
     if (stops()) {
-      end(completion_status(completion::kStopFrameworkRequested, "Stop was asked for"));
+      end(completion_status(completion::kStopFrameworkRequested, "A stop was requested"));
       return complete_attempt();
     }
     if (json::string_at(spec_, "executionType") == "Create") return;
@@ -167,7 +167,7 @@ class FrameworkStep {
   /// How the attempt ends, if it does.
   [[nodiscard]] std::optional<json::Value> verdict() {
     if (stops())
-      return completion_status(completion::kStopFrameworkRequested, "Stop was asked for");
+      return completion_status(completion::kStopFrameworkRequested, "A stop was requested");
     // First how tasks ended by themselves, in all roles: a pod that vanished may be one that we deleted
     // after that, before a crash (await_end).
     for (const bool vanished_count : {false, true}) {
@@ -296,7 +296,7 @@ class FrameworkStep {
     Retry next = retry();
     if (next.again && stops()) {
       attempt().as_object()["completionStatus"] =
-          completion_status(completion::kStopFrameworkRequested, "Stop was asked for");
+          completion_status(completion::kStopFrameworkRequested, "A stop was requested");
       next = {};
     }
     json::Value& policy_status = look_.status.as_object()["retryPolicyStatus"];

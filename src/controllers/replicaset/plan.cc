@@ -50,8 +50,8 @@ struct Failures {
     return last + std::min<Duration>(kMost, kFirst * (1 << std::min(rounds - 2, 10)));
   }
   [[nodiscard]] std::string story() const {
-    return "pods fail again and again" + (how.empty() ? "" : " (" + how + ")") +
-           "; the next are made ever later";
+    return "pods keep failing" + (how.empty() ? "" : " (" + how + ")") +
+           "; new ones are created at increasing intervals";
   }
 };
 

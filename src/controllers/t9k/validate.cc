@@ -135,7 +135,7 @@ void check_later_shape(Verdict& verdict, const json::Value& spec) {
                "spec.mpiConfig",
                {"home", "mca", "extraArgs", "script"});
   if (!json::at(spec, "worker").is_null())
-    verdict.forbidden("spec.worker", "may not stand beside mpiConfig and replicaSpecs");
+    verdict.forbidden("spec.worker", "may not be combined with mpiConfig and replicaSpecs");
   const auto& roles = json::at(spec, "replicaSpecs");
   check_replica_list(
       verdict, roles, "spec.replicaSpecs", {"type", "replicas", "restartPolicy", "template"});
@@ -168,7 +168,7 @@ Verdict validate(const json::Value& job, const json::Value* old_job) {
   if (const auto& path = json::at(spec, "ssh", "sshdPath");
       path.is_string() && !json::as_string(path).starts_with('/')) {
     verdict.invalid(
-        "spec.ssh.sshdPath", path, "must be an absolute path: sshd does not start by another");
+        "spec.ssh.sshdPath", path, "must be an absolute path: sshd does not start otherwise");
   }
   known_fields(verdict, json::at(spec, "runPolicy"), "spec.runPolicy", {"cleanUpWorkers"});
   known_fields(verdict, json::at(spec, "runMode"), "spec.runMode", {"debug", "pause"});

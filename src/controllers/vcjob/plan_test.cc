@@ -250,11 +250,11 @@ TEST(VcJob, SaysWhatIsWrongWithIt) {
     return problem_of(spec_of(*job));
   };
   EXPECT_EQ(problem("spec: {tasks: []}"), "the job has no tasks");
-  EXPECT_EQ(problem("spec: {tasks: [{name: a}, {name: a}]}"), "task \"a\" is there twice");
+  EXPECT_EQ(problem("spec: {tasks: [{name: a}, {name: a}]}"), "task \"a\" is given twice");
   EXPECT_EQ(problem("spec: {minAvailable: 3, tasks: [{name: a, replicas: 2}]}"),
             "minAvailable 3 is more than the 2 replicas of all tasks");
   EXPECT_EQ(problem("spec: {tasks: [{name: a, dependsOn: {name: [b]}}]}"),
-            "task \"a\" depends on \"b\", which is none");
+            "task \"a\" depends on \"b\", which is not a task");
   EXPECT_EQ(problem("spec: {plugins: {ray: []}, tasks: [{name: a}]}"),
             "plugin \"ray\" is not known here");
 }

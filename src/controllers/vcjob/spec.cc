@@ -95,7 +95,7 @@ std::string problem_of(const JobSpec& spec) {
   std::set<std::string> names;
   for (const TaskSpec& task : spec.tasks) {
     if (!names.insert(task.name).second)
-      return fmt::format("task \"{}\" is there twice", task.name);
+      return fmt::format("task \"{}\" is given twice", task.name);
     if (task.replicas < 0)
       return fmt::format("task \"{}\": replicas must not be negative", task.name);
     if (task.min_available > task.replicas) {
@@ -106,7 +106,7 @@ std::string problem_of(const JobSpec& spec) {
     }
     for (const std::string& name : task.depends_on) {
       if (spec.find(name) == nullptr)
-        return fmt::format("task \"{}\" depends on \"{}\", which is none", task.name, name);
+        return fmt::format("task \"{}\" depends on \"{}\", which is not a task", task.name, name);
     }
   }
   if (spec.min_available > spec.replicas) {

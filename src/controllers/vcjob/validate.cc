@@ -57,7 +57,7 @@ void check_policies(Verdict& verdict, const json::Value& list, const std::string
     if (named.empty() == code.is_null())
       verdict.invalid(here, policy, "must have either events or an exitCode");
     if (code.is_number() && json::as_int(code) == 0)
-      verdict.invalid(here + ".exitCode", code, "0 is no failure");
+      verdict.invalid(here + ".exitCode", code, "0 is not a failure");
     if (code.is_number() && !codes.insert(json::as_int(code)).second)
       verdict.invalid(here + ".exitCode", code, "is there twice");
     for (const std::string& event : named) {
@@ -71,7 +71,7 @@ void check_policies(Verdict& verdict, const json::Value& list, const std::string
       verdict.unsupported(here + ".action", json::Value(action), kActions);
   }
   if (events.contains("*") && events.size() > 1)
-    verdict.invalid(path, list, "\"*\" is all events: there can be no other beside it");
+    verdict.invalid(path, list, "\"*\" means all events: it cannot be combined with others");
 }
 
 /// Whether tasks wait for each other in a circle.
@@ -105,7 +105,7 @@ void check_volumes(Verdict& verdict, const json::Value& job) {
       verdict.invalid(here + ".mountPath", json::Value(path), "is there twice");
     if (json::text_at(volumes[i], "volumeClaimName").empty() &&
         json::at(volumes[i], "volumeClaim").is_null())
-      verdict.required(here + ".volumeClaimName", "a volume needs its claim's name, or a claim");
+      verdict.required(here + ".volumeClaimName", "a volume needs the name of a claim, or a claim");
   }
 }
 

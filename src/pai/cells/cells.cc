@@ -203,7 +203,7 @@ void Cells::config_changed(const client::ObjectPtr& map) {
   } else {
     // The scheduler says so in an event and goes on with what it had; so do we.
     log::warn("pai",
-              "the cells in ConfigMap {}/{} are refused, the former ones stay",
+              "the cells in ConfigMap {}/{} are refused; the previous ones remain",
               hived::kConfigMapNamespace,
               hived::kConfigMapName);
   }

@@ -73,8 +73,9 @@ Result<void> read_yaml(const std::string& path, const WorkerSize& size, Layout& 
     if (const auto cpus = json::int_at(sku, "cpu", "vcore"); cpus > 0) machine.cpus = cpus;
     if (json::at(sku, "mem").is_string()) machine.memory = json::text_at(sku, "mem");
     if (!parse_quantity(machine.memory))
-      return wrong(path,
-                   fmt::format("machine-sku: mem {} is no amount", muster::quoted(machine.memory)));
+      return wrong(
+          path,
+          fmt::format("machine-sku: mem {} is not a quantity", muster::quoted(machine.memory)));
     const json::Value& count = json::at(sku, "computing-device", "count");
     if (!machine.master) machine.gpus = count.is_number() ? json::as_int(count) : size.gpus;
     out.machines.push_back(std::move(machine));

@@ -9,7 +9,7 @@ Task<Answer<void>> Hashing::run(std::function<void()> work) {
     if (waiting_ >= kWaitingMax) {
       Refusal busy{.status = 503,
                    .code = "UnknownError",
-                   .message = "too many people log in at this moment; try again in a few seconds",
+                   .message = "too many logins at the moment; try again in a few seconds",
                    .retry_after_s = 5};
       co_return refuse(std::move(busy));
     }

@@ -117,12 +117,13 @@ Task<Result<void>> People::make_key() {
   if (!kept) co_return fail(kept.error());
   key_ = base64_decode(json::string_at(*kept, "data", kKeyField)).value_or("");
   if (key_.size() < 16)
-    co_return fail(Code::kInvalid,
-                   fmt::format("Secret {}/{} holds no key of 16 bytes or more under \"{}\"; delete "
-                               "it, and a new one is made (everybody has to log in again)",
-                               kKeyNamespace,
-                               kKeyName,
-                               kKeyField));
+    co_return fail(
+        Code::kInvalid,
+        fmt::format(
+            "Secret {}/{} holds no key of 16 bytes or more under \"{}\"; delete it, and a new one is created (all users must log in again)",
+            kKeyNamespace,
+            kKeyName,
+            kKeyField));
   co_return Result<void>();
 }
 
@@ -150,9 +151,9 @@ Task<Result<bool>> People::make_first_admin(std::string password) {
   admin.groups = {kDefaultGroup, kAdminGroup};
   const auto made = co_await create_user(std::move(admin), std::move(password));
   if (!made && made.error().status == 409)
-    co_return fail(Code::kConflict,
-                   "a user \"admin\" exists and is no administrator; give them the group "
-                   "\"admingroup\", or remove them");
+    co_return fail(
+        Code::kConflict,
+        "a user \"admin\" exists and is not an administrator; add it to the group \"admingroup\", or remove it");
   if (!made) co_return fail(Code::kInternal, made.error().message);
   co_return true;
 }

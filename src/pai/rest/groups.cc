@@ -75,7 +75,7 @@ Task<Answer<Reply>> update(People& people, Call& call) {
   if (wish->name == kAdminGroup && wish->extension &&
       !json::bool_at(json::Value(*wish->extension), "acls", "admin"))
     co_return refuse(
-        403, "ForbiddenUserError", "Group admingroup is the administrators'; it stays so.");
+        403, "ForbiddenUserError", "Group admingroup must remain the administrators' group.");
   const auto changed =
       co_await people.change_group(wish->name, [&](GroupRecord& group) -> Answer<void> {
         if (wish->description) group.description = *wish->description;

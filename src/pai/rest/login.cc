@@ -71,7 +71,7 @@ Task<Answer<Reply>> make_application_token(People& people, Call& call) {
 Task<Answer<Reply>> revoke(People& people, Call& call) {
   const std::string& token = call.values[0];
   const auto claims = read_unsigned(token);
-  if (!claims) co_return refuse(bad_parameters("The token is none."));
+  if (!claims) co_return refuse(bad_parameters("The token is not valid."));
   if (claims->user != call.caller.user && !call.caller.admin)
     co_return refuse(
         403,

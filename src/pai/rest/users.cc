@@ -298,8 +298,9 @@ Task<Answer<Reply>> leave_group(People& people, Call& call) {
   const GroupRecord* group = people.directory().find_group(name);
   const bool admins = group != nullptr && group->admin();
   if (name == kDefaultGroup)
-    co_return refuse(
-        403, "ForbiddenUserError", "Every user is in group default; it cannot be taken away.");
+    co_return refuse(403,
+                     "ForbiddenUserError",
+                     "Every user is in group default; users cannot be removed from it.");
   const auto changed =
       co_await people.change_user(call.values[0], [&](UserRecord& user) -> Answer<void> {
         UserRecord next = user;

@@ -207,7 +207,7 @@ Task<Wanted> wanted_ids(ApiWorld& api, const User& user, const json::Value& body
           json::dump(json::Value{
               {"code", "Conflict"},
               {"message",
-               fmt::format("{} jobs match now, not {}; look again", page.total, expected)},
+               fmt::format("{} jobs match now, not {}; check again", page.total, expected)},
               {"found", page.total}}) +
               "\n");
       co_return wanted;
@@ -297,8 +297,9 @@ Task<void> tell_impact(ApiWorld api, ApiCall call) {
 
 Task<void> submit_job(ApiWorld api, ApiCall call) {
   if (call.request.body.size() > kManifestMax) {
-    co_await answer(call.writer,
-                    error_answer(413, "RequestEntityTooLarge", "a manifest has at most 1 MiB"));
+    co_await answer(
+        call.writer,
+        error_answer(413, "RequestEntityTooLarge", "a manifest may have at most 1 MiB"));
     co_return;
   }
   auto manifest = json::parse_yaml_one(call.request.body, 20'000);

@@ -124,7 +124,7 @@ AuditPage read_page(const Sources& sources, const AuditQuery& query) {
 Task<void> serve_audit(ApiWorld api, ApiCall call) {
   if (!call.visitor.user.admin) {
     co_await answer(call.writer,
-                    error_answer(403, "Forbidden", "administrators alone read the audit log"));
+                    error_answer(403, "Forbidden", "only administrators may read the audit log"));
     co_return;
   }
   const auto window = window_of_target(call.target);

@@ -195,8 +195,9 @@ Task<void> serve_hived(ApiWorld api, ApiCall call) {
   if (!call.visitor.user.admin) {
     co_await answer(
         call.writer,
-        error_answer(
-            403, "Forbidden", "administrators alone see and change the scheduler's configuration"));
+        error_answer(403,
+                     "Forbidden",
+                     "only administrators may see and change the scheduler's configuration"));
     co_return;
   }
   if (call.path[0] == "hived:check" && method == "POST") {

@@ -199,8 +199,9 @@ bool CheckLimit::allows(const std::string& user, Duration now) {
 Task<void> serve_check(ApiWorld api, ApiCall call) {
   World& world = api.world;
   if (call.request.body.size() > kManifestMax) {
-    co_await answer(call.writer,
-                    error_answer(413, "RequestEntityTooLarge", "a manifest has at most 1 MiB"));
+    co_await answer(
+        call.writer,
+        error_answer(413, "RequestEntityTooLarge", "a manifest may have at most 1 MiB"));
     co_return;
   }
   if (!api.checks.allows(call.visitor.user.name, world.env.monotonic())) {

@@ -77,7 +77,7 @@ Task<void> give_attempt(ApiWorld& api,
     co_await answer(call.writer,
                     error_answer(404,
                                  "NotFound",
-                                 fmt::format("attempt {} is not remembered; the present one is {}",
+                                 fmt::format("attempt {} is no longer known; the current one is {}",
                                              number.substr(0, 20),
                                              keys.retries_platform)));
     co_return;

@@ -32,7 +32,7 @@ Task<Result<Present>> present_policy(World& world) {
   });
   if (!text) co_return fail(text.error());
   if (!there && !options.policy_optional)
-    co_return fail(Code::kNotFound, fmt::format("{} is not there", options.policy_file));
+    co_return fail(Code::kNotFound, fmt::format("{} does not exist", options.policy_file));
   if (!there) co_return Present{};
   co_return Present{*text, version_of(*text)};
 }
@@ -120,7 +120,7 @@ Task<void> serve_policy(ApiWorld api, ApiCall call) {
     co_await answer(
         call.writer,
         error_answer(
-            403, "Forbidden", "administrators alone see and change the scheduler's policy"));
+            403, "Forbidden", "only administrators may see and change the scheduler's policy"));
     co_return;
   }
   const auto present = co_await present_policy(api.world);

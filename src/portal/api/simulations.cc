@@ -108,7 +108,7 @@ Result<std::string> Simulations::start(const std::string& user, const SimAsk& as
   });
   if (mine >= static_cast<std::ptrdiff_t>(kWaiting))
     return fail(Code::kTooManyRequests,
-                fmt::format("{} of your simulations have yet to end; wait for one of them", mine));
+                fmt::format("{} of your simulations are not finished; wait for one of them", mine));
   // The oldest that is over makes room.
   while (runs_.size() >= kKept) {
     const auto old = std::find_if(runs_.begin(), runs_.end(), [](const auto& one) {
@@ -234,7 +234,7 @@ void Simulations::take_end() {
     run.text = said ? last_line(*said) : "";
     if (run.text.empty())
       run.text = WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU
-                     ? fmt::format("it took more than {} s of a processor's time", kCpuSeconds)
+                     ? fmt::format("it took more than {} s of CPU time", kCpuSeconds)
                      : "it ended without a result; perhaps it needed too much memory";
   }
   note(run);
@@ -271,7 +271,7 @@ void Simulations::load() {
     run.text = json::text_at(*kept, "text");
     const bool done = json::string_at(*kept, "state") == "done";
     run.state = done ? Run::State::kDone : Run::State::kFailed;
-    if (!done && run.text.empty()) run.text = "the server was started anew meanwhile";
+    if (!done && run.text.empty()) run.text = "the server was restarted in the meantime";
     runs_[run.id] = std::move(run);
   }
 }

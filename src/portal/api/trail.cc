@@ -23,7 +23,7 @@ void append(const std::string& path, const std::string& line, std::int64_t max) 
   if (fresh) ::chmod(path.c_str(), 0600);
   file << line;
   file.flush();
-  if (!file) log::warn("portal", "{}: what people do is not written down", path);
+  if (!file) log::warn("portal", "{}: actions are not recorded", path);
 }
 
 }  // namespace

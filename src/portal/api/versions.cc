@@ -67,7 +67,7 @@ Task<std::optional<std::string>> text_to_write(
     co_await answer_json(
         call.writer,
         {{"code", "Conflict"},
-         {"message", fmt::format("somebody else has changed the {} meanwhile", what)},
+         {"message", fmt::format("somebody else has changed the {} in the meantime", what)},
          {"text", present.text},
          {"resourceVersion", present.version}},
         409);

@@ -54,7 +54,7 @@ Result<void> check_origin(const Site& site, const net::Request& request) {
   if (const std::string_view from = request.headers.get("Sec-Fetch-Site"); !from.empty()) {
     if (from == "same-origin") return {};
     return fail(forbidden(fmt::format(
-        "a page of another site sent this (Sec-Fetch-Site: {}); the portal's own pages alone may change things with its cookie",
+        "a page of another site sent this (Sec-Fetch-Site: {}); only the portal's own pages may make changes with its cookie",
         from.substr(0, 40))));
   }
   if (request.headers.get("Origin").empty())
@@ -62,7 +62,7 @@ Result<void> check_origin(const Site& site, const net::Request& request) {
         "a change with the portal's cookie must say where it comes from (Origin or Sec-Fetch-Site); scripts use 'Authorization: Bearer' instead"));
   if (own_origin(site, request)) return {};
   return fail(forbidden(
-      "a page of another site sent this; the portal's own pages alone may change things with its cookie"));
+      "a page of another site sent this; only the portal's own pages may make changes with its cookie"));
 }
 
 Result<void> check_socket_origin(const Site& site, const net::Request& request, bool with_cookie) {

@@ -50,7 +50,7 @@ Result<std::vector<std::string>> list_of(std::string_view key, const json::Value
   }
   if (list.size() > kListMax)
     return fail(
-        bad(fmt::format("{}: {} values, at most {} are taken", key, list.size(), kListMax)));
+        bad(fmt::format("{}: {} values, at most {} are allowed", key, list.size(), kListMax)));
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
   return list;
@@ -142,7 +142,7 @@ Result<void> read_one(JobQuery& query,
     query.nodes = std::move(*list);
   } else {
     return fail(bad(fmt::format(
-        "\"{}\" is no filter of jobs; there are q, user, vc, queue, state, prio, kind, tag, node, from, to, sort and group",
+        "\"{}\" is not a filter of jobs; there are q, user, vc, queue, state, prio, kind, tag, node, from, to, sort and group",
         key)));
   }
   return {};
@@ -189,7 +189,7 @@ Result<Window> parse_window(const json::Value& value) {
   window.end = static_cast<std::size_t>(number(1));
   if (window.end - window.first > Window::kMax)
     return fail(bad(fmt::format(
-        "window: {} rows, at most {} are given at once", window.end - window.first, Window::kMax)));
+        "window: {} rows, at most {} are allowed", window.end - window.first, Window::kMax)));
   return window;
 }
 

@@ -17,8 +17,9 @@ Result<std::int64_t> number_of(std::string_view key, const json::Value& value) {
 Result<Said> parse_said(std::string_view text, std::int64_t* sub) {
   *sub = -1;
   if (text.size() > kSaidMax)
-    return fail(Code::kTooLarge,
-                fmt::format("a message of {} bytes, at most {} are taken", text.size(), kSaidMax));
+    return fail(
+        Code::kTooLarge,
+        fmt::format("a message of {} bytes, at most {} are allowed", text.size(), kSaidMax));
   const auto value = json::parse(text);
   if (!value || !value->is_object())
     return fail(Code::kBadRequest, R"(wanted a JSON object, e.g. {"sub":1,"topic":"jobs"})");

@@ -28,7 +28,7 @@ Advice advice_for(std::optional<std::int32_t> code, std::string_view phrase) {
     case 127:
       return {"the command was not found", "Check its name, and that the image contains it."};
     case 130:
-      return {"interrupted", "Somebody or something sent it an interrupt (Ctrl-C)."};
+      return {"interrupted", "It received an interrupt (Ctrl-C)."};
     case 134:
       return {"the program aborted itself",
               "An assertion or a library failed; the log's end says where."};
@@ -37,7 +37,7 @@ Advice advice_for(std::optional<std::int32_t> code, std::string_view phrase) {
           "killed",
           "Most often by the limit of memory, or because it did not stop in time: ask for more memory, or end within the grace period."};
     case 139:
-      return {"the program touched memory that is not its own",
+      return {"the program accessed memory that is not its own",
               "A crash in native code; match the versions of driver, CUDA and framework."};
     case 143:
       return {"it was asked to stop",

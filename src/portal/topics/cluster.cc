@@ -267,7 +267,7 @@ Result<SourcePtr> nodes_topic(World& world, VisiblePtr visible, const json::Valu
       return fail(
           Code::kBadRequest,
           fmt::format(
-              "\"{}\" is no filter of nodes; there are q, state, model, rack, vc, free and sort",
+              "\"{}\" is not a filter of nodes; there are q, state, model, rack, vc, free and sort",
               std::string_view(key)));
     }
   }
@@ -290,7 +290,7 @@ Result<SourcePtr> events_topic(World& world, VisiblePtr visible, const json::Val
     else
       return fail(
           Code::kBadRequest,
-          fmt::format("\"{}\" is no filter of events; there are q, type, job, node and from",
+          fmt::format("\"{}\" is not a filter of events; there are q, type, job, node and from",
                       std::string_view(key)));
   }
   return SourcePtr(std::make_shared<EventsSource>(world, std::move(visible), std::move(parsed)));

@@ -119,7 +119,7 @@ void add_forecast(const World& world,
   // Who is in the way may be nobody whom this user knows; why nothing can be told is in the engine's
   // own words, which are on this page already when they are the reason of the wait.
   if (none && forecast->start.basis != answers::Basis::kNone)
-    wait["basisText"] = "it starts later than is looked ahead";
+    wait["basisText"] = "it starts beyond the time looked ahead";
   wait["waitsFor"] = waits_for(world, visible, *forecast);
   if (none && forecast->start.not_before) wait["until"] = forecast->start.not_before->us / 1000;
 }

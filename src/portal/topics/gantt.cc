@@ -226,9 +226,8 @@ Result<SourcePtr> gantt_topic(World& world, VisiblePtr visible, const json::Valu
     } else
       return fail(
           Code::kBadRequest,
-          fmt::format(
-              "\"{}\" is no part of a Gantt's query; there are by, from, to, jobs and limit",
-              std::string_view(key)));
+          fmt::format("\"{}\" is not part of a Gantt query; there are by, from, to, jobs and limit",
+                      std::string_view(key)));
   }
   if (parsed.by != "node" && parsed.by != "vc" && parsed.by != "job")
     return fail(Code::kBadRequest, "by: wanted node, vc or job");

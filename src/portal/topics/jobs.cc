@@ -215,7 +215,7 @@ Result<SourcePtr> tasks_topic(World& world, const std::string& id, const json::V
       parsed.sort = first.substr(parsed.descending ? 1 : 0);
     } else if (key != "attempt") {
       return fail(Code::kBadRequest,
-                  fmt::format("\"{}\" is no filter of tasks; there are state, node, q and sort",
+                  fmt::format("\"{}\" is not a filter of tasks; there are state, node, q and sort",
                               std::string_view(key)));
     }
   }
