@@ -107,6 +107,7 @@ class Discovery;
 class Disruption;
 class GroupProtection;
 class Router;
+class Shares;
 class Standing;
 class Webhooks;
 
@@ -143,6 +144,7 @@ struct Core {
   std::unique_ptr<Disruption> disruption;
   std::unique_ptr<GroupProtection> protection;
   std::unique_ptr<Discovery> discovery;
+  std::unique_ptr<Shares> shares;
   std::unique_ptr<Standing> standing;
   std::unique_ptr<Router> router;
 

@@ -20,6 +20,7 @@
 #include "apiserver/rest/discovery.h"
 #include "apiserver/rest/in_process.h"
 #include "apiserver/rest/router.h"
+#include "apiserver/rest/shares.h"
 #include "apiserver/rest/standing.h"
 #include "base/log.h"
 
@@ -52,6 +53,7 @@ Core::Core(Env& env_in, store::Store& store_in, ServerOptions options_in)
   disruption = std::make_unique<Disruption>(*this);
   protection = std::make_unique<GroupProtection>(*this);
   discovery = std::make_unique<Discovery>(*this);
+  shares = std::make_unique<Shares>(env);
   standing = std::make_unique<Standing>(*this);
   router = std::make_unique<Router>(*this);
 }

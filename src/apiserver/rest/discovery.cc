@@ -6,6 +6,7 @@
 #include <set>
 
 #include "apiserver/audit/log.h"
+#include "apiserver/rest/shares.h"
 #include "base/prometheus.h"
 #include "base/strings.h"
 #include "kube/names.h"
@@ -325,6 +326,10 @@ net::Response Discovery::metrics() const {
                {{"verb", key.substr(0, space)}, {"code", key.substr(space + 1)}});
   }
   page.one("apiserver_watches", "gauge", "Watches open now.", number(core_.watches));
+  page.one("apiserver_requests_waiting",
+           "gauge",
+           "Requests that wait for their turn while several users send some.",
+           number(core_.shares->waiting()));
   page.begin("apiserver_storage_objects", "gauge", "Objects stored, by resource.");
   for (const auto& [storage, collection] : core_.image.collections())
     page.value(

@@ -9,6 +9,7 @@
 #include "apiserver/rest/discovery.h"
 #include "apiserver/rest/read_ahead.h"
 #include "apiserver/rest/rest.h"
+#include "apiserver/rest/shares.h"
 #include "apiserver/rest/standing.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -32,6 +33,26 @@ Error audit_is_behind() {
       "try again later";
   error.retry_after_s = 1;
   return error;
+}
+
+Error too_many_waiting() {
+  Error error;
+  error.code = Code::kTooManyRequests;
+  error.message =
+      "too many requests of yours are waiting already, as others use the server too; try again later";
+  error.retry_after_s = 1;
+  return error;
+}
+
+/// What requests and answers count in the shares of their users: a write is read, checked and
+/// stored; an answer is written and encrypted.
+Shares::Cost cost_of(const net::Request& request) {
+  constexpr Shares::Cost kRead = 2, kWrite = 6;
+  return request.method == "GET" ? kRead : kWrite;
+}
+Shares::Cost cost_of(const net::Response& answer) {
+  constexpr std::size_t kBytes = 4096;
+  return static_cast<Shares::Cost>(answer.body.size() / kBytes);
 }
 
 bool is_public(std::string_view path) {
@@ -71,6 +92,18 @@ bool can_wait(const Call& call) {
 }
 
 bool is_read(const Call& call) { return call.verb == "get" || call.verb == "list"; }
+
+/// Whether the loop has more to do for it than it does in one go.
+bool is_long(Core& core, const Call& call) {
+  constexpr std::int64_t kObjects = 500;
+  if (call.verb != "list" || call.request.peer.trusted_user) return false;
+  // One that waits for a later revision must not keep others from their turn meanwhile.
+  const auto version = parse_version(call.target.get("resourceVersion"));
+  if (!version || *version > core.image.revision()) return false;
+  const std::int64_t limit = parse_int(call.target.get("limit")).value_or(0);
+  return (limit <= 0 || limit > kObjects) &&
+         std::ssize(core.collection(*call.resource).objects()) > kObjects;
+}
 
 Attributes attributes_of(const Call& call) {
   Attributes attributes;
@@ -124,6 +157,7 @@ Task<Result<void>> Router::send(const Call& call,
   count(call.request.method, response.status);
   if (!response.headers.has("Cache-Control"))
     response.headers.set("Cache-Control", "no-cache, private");
+  if (!call.request.peer.trusted_user) core_.shares->charge(call.user.name, cost_of(response));
   return writer.send(std::move(response));
 }
 
@@ -282,6 +316,14 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& socket) {
     (void)co_await send(call, writer, error_response(known_user.error()));
     co_return;
   }
+  const Shares::Cost cost = cost_of(call.request);
+  if (!call.request.peer.trusted_user && !core_.shares->goes_now(call.user.name, cost)) {
+    const bool turn = co_await core_.shares->wait(call.user.name, cost);
+    if (!turn) {
+      (void)co_await send(call, writer, error_response(too_many_waiting()));
+      co_return;
+    }
+  }
   if (call.target.path == "/muster/v1/reads") {
     writer.record().begin();
     auto answer = co_await read_many(call, writer.record().id());
@@ -354,7 +396,13 @@ Task<void> Router::serve(Call& call, Sight sight, audit::Trail& writer) {
     co_await watch_objects(core_, call, *accepted, ending);
     co_return;
   }
+  std::optional<Shares::Long> turn;
+  if (is_long(core_, call)) {
+    auto begun = co_await core_.shares->begin_long(call.user.name);
+    turn.emplace(std::move(begun));
+  }
   auto response = co_await perform(call, *accepted);
+  if (turn) turn->made();
   if (response && sight == Sight::kSummary)
     response = co_await summarized(core_, call, net::Response(std::move(*response)));
   // A refusal comes with the warnings of what was read before it.

@@ -52,16 +52,32 @@ void drop_front(std::vector<asio::const_buffer>& buffers, std::size_t bytes) {
   }
 }
 
+/// What is written in one turn of the loop. To a reader that takes everything at once, tens of megabytes would be encrypted and sent in
+/// one go, while everybody else waits.
+constexpr std::size_t kTurnBytes = 128 * 1024;
+
+std::vector<asio::const_buffer> one_turn(const std::vector<asio::const_buffer>& buffers) {
+  std::vector<asio::const_buffer> first;
+  first.reserve(buffers.size());
+  std::size_t room = kTurnBytes;
+  for (const auto& buffer : buffers) {
+    if (room == 0) break;
+    first.push_back(asio::buffer(buffer, room));
+    room -= first.back().size();
+  }
+  return first;
+}
+
 }  // namespace
 
 Task<ErrorCode> Stream::write_all(std::vector<asio::const_buffer> buffers) {
   // Mostly the socket takes everything at once, and then there is nothing to wait for.
-  const IoResult now = write_now(buffers);
+  const IoResult now = write_now(one_turn(buffers));
   if (now.error && now.error != asio::error::would_block) co_return now.error;
   drop_front(buffers, now.bytes);
   while (!buffers.empty()) {
     const auto start = [this, &buffers](auto handler) {
-      start_write(buffers, make_io_op(std::move(handler)));
+      start_write(one_turn(buffers), make_io_op(std::move(handler)));
     };
     const auto [error, bytes] =
         co_await asio::async_initiate<decltype(kAwaitTuple), void(ErrorCode, std::size_t)>(
