@@ -484,6 +484,24 @@ def check_39_archives_without_a_network(c):
 
 
 @check
+def an_archive_is_imported_right_after_the_start(c):
+    """`up --detach` returns before containerd answers; `image import` waits for it, unless there is none to wait for."""
+    archive = c.muster.data / "at-once.tar"
+    write_archive(archive, "docker.io/library/at-once:1", [small()], CONFIG)
+    data = str(c.muster.data / "second")
+    refused = c.muster.cli("image", "import", "--data", data, str(archive), check=False)
+    assert refused.returncode == 1 and "no containerd runs" in refused.stderr, refused
+    c.muster.cli(
+        "up", "--detach", "--data", data, "--listen", "127.0.0.1:0", "--nodes", "1", "--image-source", "containerd"
+    )
+    try:
+        said = c.muster.cli("image", "import", "--data", data, str(archive)).stdout
+    finally:
+        c.muster.cli("down", "--data", data)
+    assert "at-once:1" in said, said
+
+
+@check
 def check_36_unused_images_are_removed(c):
     """A disk that is always too full, and a second for which images are kept."""
     file = c.muster.data / "collect.yaml"

@@ -1,13 +1,22 @@
 /// The parts of images that are pure: names, logins, messages, configurations, the image file, and
-/// which images go.
+/// which images go; and how a server that starts is awaited.
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
+#include <filesystem>
+#include <thread>
+
+#include "agent/fd.h"
 #include "agent/image/containerd.h"
 #include "agent/image/credentials.h"
 #include "agent/image/cri_messages.h"
 #include "agent/image/image_config.h"
 #include "agent/image/image_file.h"
 #include "agent/image/image_source.h"
+#include "agent/image/listening.h"
 #include "agent/image/protobuf.h"
 #include "agent/image/pulls.h"
 #include "agent/image/reference.h"
@@ -258,6 +267,31 @@ TEST(ImageSources, AreNoneContainerdOrASocket) {
   EXPECT_TRUE(check_source("unix:///run/x.sock"));
   EXPECT_FALSE(check_source("docker"));
   EXPECT_FALSE(check_source("unix://relative"));
+}
+
+/// Binds, listens and then sets the mode, as a server written in Go does.
+Fd serve_at(const std::string& path) {
+  Fd server(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  EXPECT_EQ(bind(server.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(listen(server.get(), 1), 0);
+  EXPECT_EQ(chmod(path.c_str(), 0600), 0);
+  return server;
+}
+
+TEST(ServersThatStart, AreAwaitedUntilTheyListen) {
+  char folder[] = "/tmp/muster-listening-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const auto path = std::string(folder) + "/a.sock";
+  EXPECT_FALSE(await_listening(path, 1ms));
+  bool came = false;
+  std::thread client([&] { came = await_listening(path, 60s); });
+  const auto server = serve_at(path);
+  client.join();
+  EXPECT_TRUE(came);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(ContainerdFiles, QuoteWhatTheyName) {
