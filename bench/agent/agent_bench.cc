@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <vector>
 
@@ -126,6 +127,13 @@ int bare_with_veth(net::Loop& loop, int count) {
   return 0;
 }
 
+std::string first_line(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
 struct RuntimeBench {
   net::Loop& loop;
   std::string directory;
@@ -188,6 +196,24 @@ struct RuntimeBench {
     changed->notify();
   }
 
+  /// As on a node that has been up for a moment: the sandboxes that are made ahead are there. One that
+  /// has none yet waits, for the one that it has, to become ready again after each pod.
+  Task<void> sandboxes_wait() {
+    const auto waiting = [this] {
+      std::size_t found = 0;
+      for (const auto& entry : fs::directory_iterator("/proc")) {
+        if (first_line(entry.path() / "comm") == "muster-warm" &&
+            first_line(entry.path() / "cmdline").find(directory) != std::string::npos)
+          ++found;
+      }
+      return found;
+    };
+    const auto begun = loop.monotonic();
+    const auto wanted = agent::process::ProcessRuntimeOptions().warm_sandboxes;
+    while (waiting() < wanted && loop.monotonic() - begun < std::chrono::seconds(30))
+      co_await loop.sleep(std::chrono::milliseconds(20));
+  }
+
   Task<void> run(int width) {
     changed = loop.make_signal();
     const auto found = co_await runtime->start([](agent::RuntimeEvent) {});
@@ -195,6 +221,7 @@ struct RuntimeBench {
       fmt::print(stderr, "{}\n", found.error().message);
       co_return;
     }
+    co_await sandboxes_wait();
     const auto begun = loop.monotonic();
     for (int i = 0; i < width; ++i) loop.spawn(one_after_another());
     while (done < width) co_await changed->wait(Duration::zero());

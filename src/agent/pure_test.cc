@@ -265,6 +265,10 @@ TEST(Mask, ShowsTheEnvironmentThatMusterWasStartedIn) {
                 {"/root/venv", "/root/venv/bin:/usr/bin:/root/.pyenv/shims:/home/a/conda/bin"}),
             (Paths{"/root/venv", "/root/.pyenv", "/home/a/conda"}));
   EXPECT_EQ(process::shown_by_environment({"/usr/bin:/rooted/x:/root/:/home/a"}), Paths());
+  // Once, whichever way round PATH has it.
+  EXPECT_EQ(process::shown_by_environment({"/root/.pyenv/versions/3/bin:/root/go/bin:"
+                                           "/root/.pyenv/plugins/x/shims:/root/.pyenv/bin"}),
+            (Paths{"/root/go", "/root/.pyenv"}));
   // Nobody's home becomes everybody's because programs of theirs are in it.
   EXPECT_EQ(process::shown_by_environment({"/root/bin:/home/a/bin:/home/a/.local/bin"}),
             (Paths{"/root/bin", "/home/a/bin", "/home/a/.local"}));

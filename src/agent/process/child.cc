@@ -80,28 +80,14 @@ std::string outside_range(const Identity& identity) {
 
 }  // namespace
 
-Result<void> prepare_pod(const ShimConfig& config, const Owner& owner) {
+Result<void> prepare_pod(const ShimConfig& config) {
   const auto& sandbox = config.sandbox;
-  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
-    return fail(system_error("make mounts private", errno));
   if (!sandbox.hostname.empty() && !sandbox.host_network) {
     if (sethostname(sandbox.hostname.data(), std::min<std::size_t>(sandbox.hostname.size(), 64)) !=
         0)
       return fail(system_error("set hostname", errno));
     const auto written = write_file(sandbox.run_directory + "/hostname", sandbox.hostname + "\n");
     if (!written) return written;
-  }
-  // Terminals of the pod's own: nobody else's are listed, and none of them elsewhere.
-  constexpr unsigned kTerminals = 5;  // Debian's group of them, and most others'
-  auto terminals = fmt::format("newinstance,ptmxmode=0666,mode=0620,uid={}", owner.first);
-  if (!config.roots.bound) terminals += fmt::format(",gid={}", owner.first + kTerminals);
-  if (::mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, terminals.c_str()) != 0 &&
-      errno != ENOENT)
-    return fail(system_error("mount /dev/pts", errno));
-  if (!sandbox.host_ipc &&
-      ::mount("shm", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0 &&
-      errno != ENOENT) {
-    return fail(system_error("mount /dev/shm", errno));
   }
   for (const auto& volume : sandbox.memory_volumes) {
     auto options = volume.group >= 0 && !config.roots.bound

@@ -14,9 +14,8 @@ struct ChildStreams {
   bool tty = false;
 };
 
-/// Pod-wide mounts and names, in the shim itself after unshare: hostname, /dev/pts, /dev/shm,
-/// memory volumes.
-Result<void> prepare_pod(const ShimConfig& config, const Owner& owner);
+/// The pod's name and its memory volumes, in the shim itself, which is in the pod's namespaces.
+Result<void> prepare_pod(const ShimConfig& config);
 
 /// How a command's process is to be.
 struct Becoming {

@@ -24,7 +24,6 @@ constexpr unsigned kQuiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 struct Piece {
   std::string target;
   bool directory = true;
-  bool read_only = false;
   Fd fd;
 };
 
@@ -117,14 +116,11 @@ class ContainerRoot {
     return {};
   }
 
-  Result<void> collect(const std::string& source,
-                       const std::string& target,
-                       bool directory,
-                       bool read_only = false) {
+  Result<void> collect(const std::string& source, const std::string& target, bool directory) {
     auto copy = copy_mount(source);
     if (!copy) return fail(copy.error());
     if (!directory) (void)show_owners(copy->get(), wish_.owner);  // else it can only be read
-    pieces_.push_back({target, directory, read_only, std::move(*copy)});
+    pieces_.push_back({target, directory, std::move(*copy)});
     return {};
   }
 
@@ -154,14 +150,14 @@ class ContainerRoot {
       constexpr unsigned kFlags = kQuiet | MOUNT_ATTR_NOEXEC;
       auto processes = new_filesystem("proc", {}, kFlags);
       if (!processes) return fail(processes.error());
-      pieces_.push_back({"/proc", true, false, std::move(*processes)});
+      pieces_.push_back({"/proc", true, std::move(*processes)});
     }
     for (auto& [name, path] : cgroup::places(
              shim_.cgroups, cgroup::group_name(sandbox.id, config_.name), config_.limits)) {
       if (!done || config_.privileged) break;
       auto copy = copy_mount(path);
       if (!copy) return fail(copy.error());
-      groups_.push_back({"/sys/fs/cgroup/" + name, true, true, std::move(*copy)});
+      groups_.push_back({"/sys/fs/cgroup/" + name, true, std::move(*copy)});
     }
     return done;
   }
@@ -215,7 +211,8 @@ class ContainerRoot {
     // Again, as the umask took some of it.
     if (mkdirat(root.get(), "tmp", 01777) == 0 && fchmodat(root.get(), "tmp", 01777, 0) != 0)
       return fail(system_error("chmod /tmp", errno));
-    const auto furnished = wish_.ready ? furnish_from_host(root.get()) : furnish_root(root.get());
+    // The /dev and /sys of a root of the host that was made ahead are as good.
+    const auto furnished = furnish_root(root.get(), wish_.ready.get());
     if (!furnished) return furnished;
     return change_root(merged);
   }
@@ -235,25 +232,12 @@ class ContainerRoot {
                                 *path,
                                 config_.image));
       }
-      const auto place = shim_.roots.place + (layers ? "/scratch" : "/below");
+      const auto place = layers ? shim_.roots.place + "/scratch" : below_of(shim_.roots);
       if (move_mount(copy.get(), "", AT_FDCWD, place.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
         return fail(system_error("attach layers", errno));
       *path = place + (layers ? "/" : "");
     }
     return {};
-  }
-
-  /// The /dev and /sys of the root that was made ahead are as good for an image.
-  Result<void> furnish_from_host(int root) const {
-    const MountsOfCaller here;
-    if (!here || setns(wish_.ready.get(), CLONE_NEWNS) != 0)
-      return fail(system_error("enter the root made ahead", errno));
-    const auto dev = copy_mount("/dev"), sys = copy_mount("/sys");
-    if (!here.come_back()) return fail(system_error("leave the root made ahead", errno));
-    if (!dev) return fail(dev.error());
-    if (!sys) return fail(sys.error());
-    const auto done = attach_at(root, "dev", dev->get());
-    return done ? attach_at(root, "sys", sys->get()) : done;
   }
 
   /// A link in place of a file, as /etc/resolv.conf often is, would lead the mount astray.
@@ -267,13 +251,16 @@ class ContainerRoot {
   }
 
   static Result<void> attach_piece(const Piece& piece) {
-    const auto made = piece.directory ? make_directories(piece.target) : make_file(piece.target);
-    if (!made) return made;
-    if (move_mount(piece.fd.get(), "", AT_FDCWD, piece.target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) !=
-        0)
-      return fail(system_error(fmt::format("mount \"{}\"", piece.target), errno));
-    if (!piece.read_only) return {};
-    return restrict_mount(piece.target, MOUNT_ATTR_RDONLY | kQuiet, true);
+    const auto attached = [&piece] {
+      return move_mount(
+                 piece.fd.get(), "", AT_FDCWD, piece.target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) == 0;
+    };
+    auto made = piece.directory ? Result<void>() : make_file(piece.target);
+    if (!made || attached()) return made;
+    // Directories are there but for odd images.
+    if (piece.directory) made = make_directories(piece.target);
+    if (!made || attached()) return made;
+    return fail(system_error(fmt::format("mount \"{}\"", piece.target), errno));
   }
 
   Result<void> attach_pieces() {
@@ -339,7 +326,7 @@ class ContainerRoot {
   /// group namespace.
   Result<void> show_groups() {
     if (config_.privileged) return {};
-    for (const auto& group : groups_) {
+    for (const auto& group : groups_) {  // read-only with all of /sys
       const auto done = attach_piece(group);
       if (!done) return done;
     }

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -15,6 +16,9 @@
 
 namespace muster::agent::process {
 namespace {
+
+/// Where Kubernetes has a container's last words, unless a pod says otherwise.
+constexpr auto kTerminationLog = "/dev/termination-log";
 
 /// False: it cannot be had; errno says why.
 bool keep(const std::string& path, const std::string& name, std::vector<DeviceMount>& out) {
@@ -46,6 +50,7 @@ Result<void> make_devices(int root) {
                                   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
   if (!dev) return fail(dev.error());
   for (const auto& one : usual) make_place(dev->get(), one.name, one.directory);
+  make_place(dev->get(), std::strrchr(kTerminationLog, '/') + 1, false);
   for (const auto* name : {"pts", "shm", "mqueue"}) make_place(dev->get(), name, true);
   for (const auto& [link, target] : {std::pair("ptmx", "pts/ptmx"),
                                      {"fd", "/proc/self/fd"},
@@ -59,10 +64,23 @@ Result<void> make_devices(int root) {
   for (const auto& one : usual) {
     if (done) done = attach_at(root, "dev/" + one.name, one.fd.get());
   }
-  if (!done) return done;
+  if (done) attach_queues(root);
+  return done;
+}
+
+void attach_queues(int root) {
   const auto queues = new_filesystem("mqueue", {}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
   if (queues) (void)attach_at(root, "dev/mqueue", queues->get());  // not every kernel has them
-  return {};
+}
+
+bool wants_own_devices(const ContainerConfig& config) {
+  const auto has_no_place = [](const std::string& target) {
+    return target.starts_with("/dev/") && target != kTerminationLog && target != "/dev/shm";
+  };
+  return !config.devices.empty() || config.tty || has_no_place(config.termination_message_path) ||
+         std::any_of(config.mounts.begin(), config.mounts.end(), [&](const Mount& mount) {
+           return has_no_place(mount.target);
+         });
 }
 
 Result<std::vector<DeviceMount>> pod_devices(const std::vector<Device>& given) {

@@ -14,6 +14,11 @@ namespace muster::agent::process {
 
 /// What all containers have, mounted at `root`/dev.
 Result<void> make_devices(int root);
+/// Of these, the message queues of the caller's ipc namespace.
+void attach_queues(int root);
+
+/// Whether something is to be in a container's /dev that has no place there yet.
+bool wants_own_devices(const ContainerConfig& config);
 
 /// A copy of a device file, or of a mount, that is to appear below /dev.
 struct DeviceMount {

@@ -49,6 +49,18 @@ bool lies_in(const std::string& path, const std::string& folder) {
   return path == folder || path.starts_with(folder + "/");
 }
 
+/// What `shown`, a file or a directory, can be mounted at.
+Result<void> make_place(const std::string& place, int shown, const Owner& owner) {
+  struct stat info{};
+  if (fstat(shown, &info) != 0) return fail(system_error(fmt::format("show \"{}\"", place), errno));
+  const bool directory = S_ISDIR(info.st_mode);
+  const auto made = make_directories(directory ? place : place.substr(0, place.rfind('/')), owner);
+  if (!made || directory) return made;
+  const Fd file(open(place.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (!file) return fail(system_error(fmt::format("make \"{}\"", place), errno));
+  return {};
+}
+
 /// The container's own directories, and in them, or beside them, what of the machine it is shown.
 Result<void> bind_own(int root,
                       const std::string& merged,
@@ -69,18 +81,16 @@ Result<void> bind_own(int root,
     const auto path = shown.substr(0, shown.size() - (writable ? 3 : 0));
     // Whatever is shown, the data folder with the cluster's keys is not.
     if (!plan.hidden.empty() && lies_in(path, plan.hidden)) continue;
-    struct stat info{};
-    if (stat(path.c_str(), &info) != 0) continue;  // gone since muster was started
-    const auto place = merged + path;
-    const auto made =
-        make_directories(S_ISDIR(info.st_mode) ? place : place.substr(0, place.rfind('/')), owner);
-    if (!made) return made;
-    if (!S_ISDIR(info.st_mode))
-      const Fd file(open(place.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
     const auto copy = writable ? copy_mount(path) : read_only_copy(path);
+    if (!copy && copy.error().code == Code::kNotFound) continue;  // gone since muster was started
     if (!copy) return fail(copy.error());
     (void)show_owners(copy->get(), owner);  // else it shows what is readable for all
-    const auto done = attach_at(root, path, copy->get());
+    auto done = attach_at(root, path, copy->get());
+    if (!done &&
+        done.error().code == Code::kNotFound) {  // a folder that served before has the place
+      done = make_place(merged + path, copy->get(), owner);
+      if (done) done = attach_at(root, path, copy->get());
+    }
     if (!done) return done;
     if (plan.hidden.empty() || !lies_in(plan.hidden, path)) continue;
     const auto covered = put(root,
@@ -107,35 +117,12 @@ Result<void> make_run(int root, const Owner& owner) {
   return attach_at(root, "run", made->get());
 }
 
-/// Where a program that is root expects to be able to put something. These directories belong to
-/// the container's root, in its own layer; what is in them stays as it is.
-constexpr const char* kOwnPlaces[] = {"",
-                                      "/etc",
-                                      "/opt",
-                                      "/srv",
-                                      "/mnt",
-                                      "/media",
-                                      "/usr/local",
-                                      "/usr/local/bin",
-                                      "/usr/local/etc",
-                                      "/usr/local/lib",
-                                      "/usr/local/share",
-                                      "/var",
-                                      "/var/cache",
-                                      "/var/lib",
-                                      "/var/log",
-                                      "/var/opt"};
-
-void own_places(const std::string& upper, const Owner& owner) {
-  mkdir((upper + "/usr").c_str(), 0755);
-  for (const std::string place : kOwnPlaces) {
-    struct stat info{};
-    // A merged directory shows the mode and owner of its uppermost part.
-    if (lstat((place + "/").c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) continue;
-    const auto made = upper + place;
-    if (mkdir(made.c_str(), 0755) != 0 && errno != EEXIST) continue;
-    (void)!chown(made.c_str(), owner.first, owner.first);
-  }
+/// Shows the plan's places to the container as its own, above the mask. False: this kernel cannot.
+bool show_places(const RootPlan& plan, const Owner& owner) {
+  if (plan.places.empty()) return false;
+  const Fd copy(open_tree(AT_FDCWD, plan.places.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+  return copy && show_owners(copy.get(), owner) &&
+         move_mount(copy.get(), "", AT_FDCWD, below_of(plan).c_str(), MOVE_MOUNT_F_EMPTY_PATH) == 0;
 }
 
 /// Read-only, and without what tells of the machine more than a program needs.
@@ -150,13 +137,28 @@ Result<void> make_sys(int root) {
   }
   if (!done) return done;
   // The container's own groups are shown in it.
-  return put(
-      root, "sys/fs/cgroup", new_filesystem("tmpfs", {{"mode", "0755"}, {"size", "64k"}}, kQuiet));
+  auto groups = new_filesystem("tmpfs", {{"mode", "0755"}, {"size", "64k"}}, kQuiet);
+  if (!groups) return fail(groups.error());
+  for (const auto* name : {"cpu", "cpuacct", "memory", "pids"}) mkdirat(groups->get(), name, 0755);
+  return put(root, "sys/fs/cgroup", std::move(groups));
+}
+
+Result<void> take_furniture(int root, int furniture) {
+  const MountsOfCaller here;
+  if (!here || setns(furniture, CLONE_NEWNS) != 0)
+    return fail(system_error("enter what was made ahead", errno));
+  auto dev = copy_mount("/dev"), sys = copy_mount("/sys");
+  if (!here.come_back()) return fail(system_error("leave what was made ahead", errno));
+  auto done = put(root, "dev", std::move(dev));
+  if (done) done = put(root, "sys", std::move(sys));
+  if (done) attach_queues(root);
+  return done;
 }
 
 }  // namespace
 
-Result<void> furnish_root(int root) {
+Result<void> furnish_root(int root, int furniture) {
+  if (furniture >= 0) return take_furniture(root, furniture);
   const auto done = make_sys(root);
   return done ? make_devices(root) : done;
 }
@@ -167,7 +169,7 @@ namespace {
 Result<std::string> furnish_host_root(const RootPlan& plan,
                                       const Owner& owner,
                                       const std::vector<std::string>& programs,
-                                      const std::string& used) {
+                                      const Parts& parts) {
   const auto merged = plan.place + "/merged";
   const Fd root(open(merged.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   for (const auto& path : programs) {
@@ -177,10 +179,10 @@ Result<std::string> furnish_host_root(const RootPlan& plan,
     if (!attached && attached.error().code != Code::kNotFound) return fail(attached.error());
   }
   auto furnished = make_run(root.get(), owner);
-  if (furnished) furnished = furnish_root(root.get());
+  if (furnished) furnished = furnish_root(root.get(), parts.furniture);
   if (!furnished) return fail(furnished.error());
-  const bool again = !used.empty() && renew_folder(used, plan, owner);
-  auto folder = again ? used : make_folder(plan, owner, FolderKind::kHost);
+  const bool again = !parts.used.empty() && renew_folder(parts.used, plan, owner);
+  auto folder = again ? parts.used : make_folder(plan, owner, FolderKind::kHost);
   if (!folder) return fail(folder.error());
   const auto bound = bind_own(root.get(), merged, plan, *folder, owner);
   if (!bound) return fail(bound.error());
@@ -189,70 +191,94 @@ Result<std::string> furnish_host_root(const RootPlan& plan,
 
 }  // namespace
 
-Result<std::string> make_host_root(const RootPlan& plan,
-                                   const Owner& owner,
-                                   const std::string& used) {
+Result<std::string> make_host_root(const RootPlan& plan, const Owner& owner, const Parts& parts) {
   const auto programs = program_mounts();
   const auto scratch = plan.place + "/scratch", merged = plan.place + "/merged";
   if (::mount("tmpfs", scratch.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, kScratch) != 0)
     return fail(system_error("mount what a container may write", errno));
-  mkdir((scratch + "/upper").c_str(), 0755);
-  if (owner.mapped()) own_places(scratch + "/upper", owner);
+  const auto upper = scratch + "/upper";
+  mkdir(upper.c_str(), 0755);
   mkdir((scratch + "/work").c_str(), 0755);
   if (plan.bound) {
     const auto made = make_bound_root(plan, scratch, merged);
     if (!made) return fail(made.error());
-    return furnish_host_root(plan, owner, {}, used);
+    return furnish_host_root(plan, owner, {}, parts);
+  }
+  std::string above;
+  if (owner.mapped()) {
+    // The machine's: only what is in it can be the container's.
+    mkdir((upper + "/usr").c_str(), 0755);
+    if (show_places(plan, owner))
+      above = below_of(plan) + ":";
+    else
+      make_own_places(upper, owner.first);
+    if (chown(upper.c_str(), owner.first, owner.first) != 0)
+      return fail(system_error("give away a root", errno));
   }
   const auto options = fmt::format(
-      "lowerdir={}:/,upperdir={}/upper,workdir={}/work,volatile", plan.mask, scratch, scratch);
+      "lowerdir={}{}:/,upperdir={},workdir={}/work,volatile", above, plan.mask, upper, scratch);
   if (::mount("overlay", merged.c_str(), "overlay", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
     return fail(system_error("overlay of \"/\"", errno));
-  return furnish_host_root(plan, owner, programs, used);
+  return furnish_host_root(plan, owner, programs, parts);
 }
 
 namespace {
 
-/// `make` mounts at the plan's "merged" and says where the folder is.
-Result<HostRoot> make_apart(const RootPlan& plan,
-                            const std::function<Result<std::string>()>& make) {
+/// A namespace of which only what `make` mounts at the plan's "merged" is left.
+Result<Fd> make_apart(const RootPlan& plan, const std::function<Result<void>()>& make) {
   const MountsOfCaller here;
   if (!here || unshare(CLONE_NEWNS) != 0)
     return fail(system_error("make a mount namespace", errno));
-  HostRoot made;
-  made.mounts.reset(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
-  Result<std::string> folder = fail(Code::kInternal, "mounts cannot be made private");
-  if (made.mounts && ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0)
-    folder = make();
-  Result<void> done;
-  if (folder) done = change_root(plan.place + "/merged");
+  Fd mounts(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+  Result<void> done = fail(Code::kInternal, "mounts cannot be made private");
+  if (mounts && ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0) done = make();
+  if (done) done = change_root(plan.place + "/merged");
   if (!here.come_back()) return fail(system_error("leave a mount namespace", errno));
-  if (!folder) return fail(folder.error());
   if (!done) return fail(done.error());
-  made.folder = std::move(*folder);
-  return made;
+  return mounts;
 }
 
 }  // namespace
 
 Result<HostRoot> make_host_root_apart(const RootPlan& plan,
                                       const Owner& owner,
-                                      const std::string& used) {
-  return make_apart(plan, [&] { return make_host_root(plan, owner, used); });
+                                      const Parts& parts) {
+  HostRoot made;
+  auto mounts = make_apart(plan, [&]() -> Result<void> {
+    auto folder = make_host_root(plan, owner, parts);
+    if (!folder) return fail(folder.error());
+    made.folder = std::move(*folder);
+    return {};
+  });
+  if (!mounts) return fail(mounts.error());
+  made.mounts = std::move(*mounts);
+  return made;
 }
 
-Result<HostRoot> make_image_parts_apart(const RootPlan& plan, const Owner& owner) {
-  auto made = make_apart(plan, [&]() -> Result<std::string> {
+Result<Fd> make_furniture_apart(const RootPlan& plan, bool shared) {
+  return make_apart(plan, [&]() -> Result<void> {
     const auto merged = plan.place + "/merged";
     if (::mount("tmpfs", merged.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k") != 0)
       return fail(system_error("mount a place for /dev and /sys", errno));
     const Fd root(open(merged.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     for (const auto* name : {"dev", "sys"}) mkdirat(root.get(), name, 0755);
-    const auto furnished = furnish_root(root.get());
-    if (!furnished) return fail(furnished.error());
-    return make_folder(plan, owner, FolderKind::kImage);
+    auto done = furnish_root(root.get());
+    if (done && shared) done = restrict_mount(merged + "/dev", MOUNT_ATTR_RDONLY, false);
+    if (done && shared) done = restrict_mount(merged + "/sys", MOUNT_ATTR_RDONLY, true);
+    return done;
   });
-  if (made) made->kind = FolderKind::kImage;
+}
+
+Result<HostRoot> make_image_parts_apart(const RootPlan& plan, const Owner& owner, int furniture) {
+  HostRoot made;
+  made.kind = FolderKind::kImage;
+  auto mounts = furniture < 0 ? make_furniture_apart(plan, /*shared=*/false)
+                              : Result<Fd>(Fd(fcntl(furniture, F_DUPFD_CLOEXEC, 0)));
+  if (!mounts) return fail(mounts.error());
+  auto folder = make_folder(plan, owner, FolderKind::kImage);
+  if (!folder) return fail(folder.error());
+  made.mounts = std::move(*mounts);
+  made.folder = std::move(*folder);
   return made;
 }
 

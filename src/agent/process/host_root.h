@@ -27,20 +27,30 @@ struct HostRoot {
   FolderKind kind = FolderKind::kHost;
 };
 
+/// What is there already when a root is made.
+struct Parts {
+  std::string used;    // a folder that was taken back (own_folder.h); empty: none
+  int furniture = -1;  // not owned
+};
+
 /// In a mount namespace of the caller's own whose mounts reach nobody else, at the plan's "merged".
-/// Sees the network of the caller. The root's folder, in the plan's `ahead`: a new one, or `used`
-/// (own_folder.h), if it is any good.
+/// Sees the network of the caller. The root's folder, in the plan's `ahead`: a new one, or that of
+/// `parts`, if it is any good.
 Result<std::string> make_host_root(const RootPlan& plan,
                                    const Owner& owner,
-                                   const std::string& used = "");
+                                   const Parts& parts = {});
 /// The same ahead, by any process with one thread, in a namespace that it leaves again.
 Result<HostRoot> make_host_root_apart(const RootPlan& plan,
                                       const Owner& owner,
-                                      const std::string& used = "");
+                                      const Parts& parts = {});
 /// And what a container of an image can be given ahead.
-Result<HostRoot> make_image_parts_apart(const RootPlan& plan, const Owner& owner);
+Result<HostRoot> make_image_parts_apart(const RootPlan& plan, const Owner& owner, int furniture);
 
-/// /sys and /dev of a container's own, in any root.
-Result<void> furnish_root(int root);
+/// The /dev and /sys that all containers of the caller's network can have, one after the other, in a
+/// mount namespace of which they are all that is left. `shared` ones are read-only: who wants devices
+/// besides, or is root of the machine and would expect to change its /dev, has some of its own.
+Result<Fd> make_furniture_apart(const RootPlan& plan, bool shared);
+/// /sys and /dev for any root: those of this namespace, or of the container's own.
+Result<void> furnish_root(int root, int furniture = -1);
 
 }  // namespace muster::agent::process

@@ -187,6 +187,22 @@ Result<void> make_mask(const std::string& mask,
   return done;
 }
 
+constexpr const char* kOwnPlaces[] = {"/etc",
+                                      "/opt",
+                                      "/srv",
+                                      "/mnt",
+                                      "/media",
+                                      "/usr/local",
+                                      "/usr/local/bin",
+                                      "/usr/local/etc",
+                                      "/usr/local/lib",
+                                      "/usr/local/share",
+                                      "/var",
+                                      "/var/cache",
+                                      "/var/lib",
+                                      "/var/log",
+                                      "/var/opt"};
+
 /// What every image is given mounts at. It lies below the image's layers, so that what the image
 /// has itself stays as it is, and nothing need be made in a container's own layer, on disk, when it
 /// starts.
@@ -217,6 +233,21 @@ std::string ahead_of(const std::string& directory) { return directory + "/ahead"
 
 }  // namespace
 
+void make_own_places(const std::string& layer, uid_t owner) {
+  mkdir((layer + "/usr").c_str(), 0755);
+  for (const std::string place : kOwnPlaces) {
+    struct stat info{};
+    // A merged directory shows the mode and owner of its uppermost part.
+    if (lstat((place + "/").c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) continue;
+    const auto made = layer + place;
+    if (mkdir(made.c_str(), 0755) != 0 && errno != EEXIST) continue;
+    chmod(made.c_str(), 0755);  // whatever the umask
+    (void)!chown(made.c_str(), owner, owner);
+  }
+}
+
+std::string below_of(const RootPlan& plan) { return plan.place + "/below"; }
+
 std::vector<std::string> shown_by_environment(const std::vector<std::string>& values) {
   std::vector<std::string> out;
   for (const auto& value : values) {
@@ -228,10 +259,14 @@ std::vector<std::string> shown_by_environment(const std::vector<std::string>& va
         if (path.ends_with(end) && !is_home(path.substr(0, path.size() - end.size())))
           path.resize(path.size() - end.size());
       }
+      if (is_home(path)) continue;
+      // One of them shows all that is below it, whichever PATH names first.
       const bool known = std::any_of(out.begin(), out.end(), [&path](const std::string& one) {
         return path == one || path.starts_with(one + "/");
       });
-      if (!known && !is_home(path)) out.push_back(path);
+      if (known) continue;
+      std::erase_if(out, [&path](const std::string& one) { return one.starts_with(path + "/"); });
+      out.push_back(path);
     }
   }
   return out;
@@ -308,6 +343,11 @@ Result<RootPlan> prepare_roots(const std::string& directory, const Seen& seen) {
     const auto made = make_mask(plan->mask, plan->hidden, seen.hide);
     if (!made) return fail(made.error());
     (void)write_file(plan->mask + ".done", "");
+  }
+  plan->places = plan->place + "/places";
+  if (mkdir(plan->places.c_str(), 0755) == 0 || errno == EEXIST) {
+    chmod(plan->places.c_str(), 0755);
+    make_own_places(plan->places, 0);
   }
   if (!seen.images) return plan;
   plan->floor = plan->place + "/floor";

@@ -20,6 +20,7 @@ struct RootPlan {
   bool bound = false;  // not root: made as bound_root.h says, without a mask
   std::string place;   // holds `mask` and places for mounts; empty: containers have "/" itself
   std::string mask;
+  std::string places;                // directories that are the container's own; empty: none
   std::string floor;                 // below all layers of an image: places for mounts; empty: none
   std::string ahead;                 // on disk: folders of containers to come
   bool for_images = false;           // containers of images are among them
@@ -35,6 +36,13 @@ struct Seen {
   std::vector<std::string> show, hide;
   bool images = false;  // some containers are of images
 };
+
+/// Where a program that is root expects to be able to put something, as far as the machine has these
+/// directories: made in a layer above it, where they belong to `owner`. What is in them stays as it is,
+/// and so does /usr itself.
+void make_own_places(const std::string& layer, uid_t owner);
+/// A place for what lies below a root's own layer.
+std::string below_of(const RootPlan& plan);
 
 /// Below `directory`, the agent's. Blocking.
 Result<RootPlan> prepare_roots(const std::string& directory, const Seen& seen);

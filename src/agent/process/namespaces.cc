@@ -119,8 +119,13 @@ void Namespaces::make_root(const RootPlan& plan) {
   if (!ready_root_.folder.empty()) std::filesystem::remove_all(ready_root_.folder, ignored);
   ready_root_ = {};
   const auto kind = last_kind_.value_or(plan.for_images ? FolderKind::kImage : FolderKind::kHost);
-  auto made = kind == FolderKind::kHost ? make_host_root_apart(plan, owner(), used_folder_)
-                                        : make_image_parts_apart(plan, owner());
+  if (!furniture_ && owner().mapped()) {
+    auto furniture = make_furniture_apart(plan, /*shared=*/true);
+    if (furniture) furniture_ = std::move(*furniture);
+  }
+  auto made = kind == FolderKind::kHost
+                  ? make_host_root_apart(plan, owner(), {used_folder_, furniture_.get()})
+                  : make_image_parts_apart(plan, owner(), furniture_.get());
   if (!made) return;  // the container finds out why and says so
   if (made->folder != used_folder_ && !used_folder_.empty())
     std::filesystem::remove_all(used_folder_, ignored);
@@ -135,7 +140,12 @@ HostRoot Namespaces::take_root(FolderKind kind) {
   return std::exchange(ready_root_, {});
 }
 
-bool Namespaces::renew(const ShimConfig& config, std::uint32_t address) {
+void Namespaces::make_ahead(const ShimConfig& config) {
+  mounts_.make_ahead(config, owner());
+  make_root(config.roots);
+}
+
+bool Namespaces::renew(const ShimConfig& config, const Next& next) {
   const bool whole = entered_ && !config.sandbox.host_network && !config.sandbox.host_ipc &&
                      !config.bridge.empty();
   if (!whole) return false;
@@ -144,11 +154,9 @@ bool Namespaces::renew(const ShimConfig& config, std::uint32_t address) {
   if (unshare(CLONE_NEWIPC) != 0) return false;
   if (sethostname(machine_name_.data(), machine_name_.size()) != 0) return false;
   auto link = link_of(config);
-  link.address = address;
+  link.address = next.address;
   if (!change_address(link, config.address)) return false;
-  auto next = config;
-  next.address = address;
-  return make_users(next).has_value();
+  return !next.new_users || make_users(config).has_value();
 }
 
 }  // namespace muster::agent::process

@@ -52,15 +52,19 @@ std::map<std::string, Entry> entries_of(const RootPlan& plan) {
 
 /// Flags such as "append only" or "encrypted" that belong to what is in it as well, and that of a
 /// directory that has grown; -1: this file system has none.
-long flags_of(const std::string& path) {
-  const Fd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+long flags_of(int opened) {
   long flags = 0;
-  return fd && ioctl(fd.get(), FS_IOC_GETFLAGS, &flags) == 0 ? flags : -1;
+  return ioctl(opened, FS_IOC_GETFLAGS, &flags) == 0 ? flags : -1;
 }
 
-bool holds_only(const std::string& directory, const std::function<bool(const char*)>& known) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(directory.c_str()), closedir);
+Fd open_entry(const std::string& path) {
+  return Fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+}
+
+bool holds_only(Fd directory, const std::function<bool(const char*)>& known) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(directory.get()), closedir);
   if (!listing) return false;
+  (void)directory.release();
   errno = 0;
   while (const auto* entry = readdir(listing.get())) {
     const std::string_view name = entry->d_name;
@@ -72,23 +76,21 @@ bool holds_only(const std::string& directory, const std::function<bool(const cha
 /// Nothing is there but what was made for the container, as it was made; owners, modes and times are
 /// set anew before the next one has it.
 bool is_untouched(const std::string& folder, const RootPlan& plan) {
-  const auto usual_flags = flags_of(plan.ahead);
+  const auto usual_flags = flags_of(open_entry(plan.ahead).get());
   const auto entries = entries_of(plan);
   const auto in = [&entries](const std::string& parent) {
     return [&entries, parent](const char* name) { return entries.contains(parent + name); };
   };
-  if (!holds_only(folder, in(""))) return false;
+  if (!holds_only(open_entry(folder), in(""))) return false;
   return std::all_of(entries.begin(), entries.end(), [&](const auto& item) {
     const auto& [name, entry] = item;
-    const auto path = folder + "/" + name;
+    Fd opened = open_entry(folder + "/" + name);
     struct stat info{};
-    if (lstat(path.c_str(), &info) != 0) return false;
-    if (llistxattr(path.c_str(), nullptr, 0) > 0) return false;  // access lists among them
-    if (S_ISREG(info.st_mode))
-      return entry.may_be_file && info.st_size == 0 && info.st_nlink == 1 &&
-             flags_of(path) == usual_flags;
-    return S_ISDIR(info.st_mode) && flags_of(path) == usual_flags &&
-           holds_only(path, in(name + "/"));
+    if (!opened || fstat(opened.get(), &info) != 0) return false;
+    if (flistxattr(opened.get(), nullptr, 0) > 0) return false;  // access lists among them
+    if (flags_of(opened.get()) != usual_flags) return false;
+    if (S_ISREG(info.st_mode)) return entry.may_be_file && info.st_size == 0 && info.st_nlink == 1;
+    return S_ISDIR(info.st_mode) && holds_only(std::move(opened), in(name + "/"));
   });
 }
 

@@ -41,7 +41,7 @@ class ProcessRuntime final : public Runtime {
         warm_(
             loop,
             [this] { return begin_warm(); },
-            [this](std::uint32_t address) { pool_.give_back(address); }) {}
+            [this](const WarmSandbox& one) { give_back(one.address, one.home); }) {}
 
   std::string version() const override { return "process://0.1.0"; }
   std::string id_scheme(const std::string&) const override { return "process"; }
@@ -101,7 +101,7 @@ class ProcessRuntime final : public Runtime {
 
   Task<void> stop(bool clean) override {
     stopping_ = true;
-    for (const auto address : warm_.stop()) pool_.give_back(address);
+    warm_.stop();
     for (auto& [id, link] : links_) link->close();
     links_.clear();
     if (machine_.own_root) net::set_other_network(0, 0, nullptr);
@@ -139,7 +139,7 @@ class ProcessRuntime final : public Runtime {
       co_await link->changed->wait(Duration::zero());
     if (!link->ready) {
       links_.erase(wanted.sandbox.id);
-      pool_.give_back(wanted.address);
+      give_back(wanted.address, wanted.home);
       co_return fail(Code::kInternal,
                      link->failure.empty() ? "the pod's supervisor ended at once" : link->failure);
     }
@@ -151,7 +151,7 @@ class ProcessRuntime final : public Runtime {
     if (found == links_.end()) co_return Result<void>();
     const auto link = found->second;
     const bool in_order = co_await end_supervisor(link);
-    if (links_.erase(sandbox_id) > 0) pool_.give_back(link->config.address);
+    if (links_.erase(sandbox_id) > 0) give_back_address(*link);
     const auto tree = machine_.cgroups;
     const auto kill_left_overs = [tree, sandbox_id] {
       for (const auto& group : cgroup::groups_of(tree, sandbox_id)) {
@@ -376,18 +376,30 @@ class ProcessRuntime final : public Runtime {
     }
   }
 
-  void set_network(ShimConfig& config, std::uint32_t address) const {
+  void give_back(std::uint32_t address, std::uint32_t home) {
+    pool_.give_back(address);
+    pool_.give_back(home);
+  }
+  /// A supervisor that serves another pod has another address already; what it was born with it keeps.
+  void give_back_address(const SupervisorLink& link) {
+    if (!link.rested) pool_.give_back(link.config.home);
+    if (!link.rested || link.config.address != link.config.home)
+      pool_.give_back(link.config.address);
+  }
+
+  void set_network(ShimConfig& config, std::uint32_t address, std::uint32_t home) const {
     config.bridge = machine_.bridge;
     config.isolated_port = machine_.translates && !machine_.bridge_filtered;
     config.hairpin_port = machine_.translates && machine_.bridge_filtered;
     config.address = address;
+    config.home = home;
     config.gateway = machine_.gateway;
     config.prefix = machine_.subnet.prefix;
   }
   Result<void> give_network(ShimConfig& config) {
     const auto address = pool_.take();
     if (!address) return fail(Code::kUnavailable, "no free pod address is left in the subnet");
-    set_network(config, *address);
+    set_network(config, *address, *address);
     return {};
   }
 
@@ -405,7 +417,7 @@ class ProcessRuntime final : public Runtime {
     }
     auto socket = keeper_.fork_supervisor("sandbox", save_config(config));
     if (!socket) {
-      pool_.give_back(config.address);
+      give_back(config.address, config.home);
       return fail(socket.error());
     }
     return net::make_descriptor(loop_, socket->release());
@@ -416,11 +428,11 @@ class ProcessRuntime final : public Runtime {
     if (config.sandbox.host_network || config.sandbox.host_ipc) co_return nullptr;
     auto one = co_await warm_.take();
     if (!one) co_return nullptr;
-    set_network(config, one->address);
+    set_network(config, one->address, one->home);
     const json::Value message = json::Object{{"op", "sandbox"}, {"config", save_config(config)}};
     const auto sent = send_message(one->socket->fd(), message, {}, config.sandbox.run_directory);
     if (!sent) {  // somebody killed it
-      pool_.give_back(one->address);
+      give_back(one->address, one->home);
       co_return nullptr;
     }
     co_return std::move(one->socket);
@@ -434,12 +446,13 @@ class ProcessRuntime final : public Runtime {
     if (!given) return fail(given.error());
     auto socket = keeper_.fork_supervisor("warm", to_json(config));
     if (!socket) {
-      pool_.give_back(config.address);
+      give_back(config.address, config.home);
       return fail(socket.error());
     }
     WarmSandbox one;
     one.socket = net::make_descriptor(loop_, socket->release());
     one.address = config.address;
+    one.home = config.home;
     return one;
   }
 
@@ -449,7 +462,9 @@ class ProcessRuntime final : public Runtime {
     if (!saved) return std::nullopt;
     const auto link = make_link(shim_config_from_json(*saved));
     const auto id = link->config.sandbox.id;
-    if (link->config.address != 0) pool_.reserve(link->config.address);
+    for (const auto address : {link->config.address, link->config.home}) {
+      if (address != 0) pool_.reserve(address);
+    }
     auto connected = connect_at(directory, "shim.sock");
     Message hello;
     if (connected && !link->config.key.empty())
@@ -493,7 +508,8 @@ class ProcessRuntime final : public Runtime {
     const auto told = co_await link->call("shutdown", std::move(body));
     ending.reset();
     if (link->rests && !stopping_) {
-      warm_.rest({std::move(link->rests), next});
+      link->rested = true;
+      warm_.rest({std::move(link->rests), next, link->config.home});
       co_return true;
     }
     if (next != 0) pool_.give_back(next);

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <set>
@@ -89,6 +90,43 @@ TEST_F(SandboxReuseTest, APodFindsTheNetworkOfTheOneBeforeAndNothingElse) {
     const auto files = [](const Seen& seen) { return seen.log.substr(seen.log.find("files"), 8); };
     EXPECT_EQ(files(second), files(third)) << "descriptors pile up";
   });
+}
+
+TEST_F(SandboxReuseTest, MountsInWhichAPodLeftNothingServeTheNext) {
+  if (!runtime->shortcomings().empty()) GTEST_SKIP() << runtime->shortcomings().front();
+  run([this]() -> Task<void> {
+    // The devices of a file system tell one of them from another.
+    const std::string look =
+        "stat -c 'shm %d' /dev/shm; stat -c 'pts %d' /dev/pts; ls -A /dev/shm; ls -A /dev/pts; "
+        "cat /proc/self/uid_map; ";
+    const auto rest = [](const Seen& seen) { return seen.log.substr(seen.log.find('\n')); };
+    (void)co_await run_pod("made", "true");  // by a supervisor that was not made ahead
+    const auto first = co_await run_pod("first", look);
+    const auto second = co_await run_pod("second", look + "echo mine > /dev/shm/mine");
+    const auto third = co_await run_pod("third", look);
+    EXPECT_EQ(rest(first), rest(second));
+    EXPECT_EQ(third.log.find("mine"), std::string::npos) << third.log;
+  });
+}
+
+TEST_F(SandboxReuseTest, WhatTheMachineMountsMeanwhileIsSeen) {
+  if (!runtime->shortcomings().empty()) GTEST_SKIP() << runtime->shortcomings().front();
+  const auto place = directory + "/mounted";
+  std::filesystem::create_directories(place);
+  run([this, place]() -> Task<void> {
+    (void)co_await run_pod("before", "true");
+    EXPECT_EQ(::mount("tmpfs", place.c_str(), "tmpfs", 0, nullptr), 0);
+    std::ofstream(place + "/new") << "seen\n";
+    (void)co_await runtime->run_sandbox(sandbox("after"));
+    auto container = shell("after", "cat /host/new");
+    container.mounts.push_back({place, "/host", false, "", "", true, false});
+    (void)co_await runtime->start_container("after", container);
+    (void)co_await exit_of("after");
+    EXPECT_EQ(log_of("after"), "stdout F seen\n");
+    (void)co_await runtime->remove_sandbox("after");
+    co_await supervisors_rest();
+  });
+  EXPECT_EQ(::umount2(place.c_str(), 0), 0);
 }
 
 TEST_F(SandboxReuseTest, ANetworkThatAPodCouldChangeIsNotUsedAgain) {

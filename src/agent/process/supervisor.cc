@@ -28,7 +28,7 @@ Supervisor::End Supervisor::run(Fd control) {
   if (!ready) {
     reply(connections_.front().get(),
           json::Object{{"ev", "failed"}, {"message", ready.error().message}});
-    return {1, Fd(), 0};
+    return {1, Fd(), {}};
   }
   reply(connections_.front().get(), json::Object{{"ev", "ready"}, {"pid", getpid()}});
   while (!done_) step();
@@ -54,8 +54,9 @@ Result<void> Supervisor::prepare() {
     return fail(Code::kInvalid, "hostUsers: false, but pods cannot have users of their own here");
   const auto entered = namespaces_.enter(config_);
   if (!entered) return entered;
-  if (unshare(CLONE_NEWNS) != 0) return fail(system_error("make a mount namespace", errno));
-  const auto prepared = prepare_pod(config_, pod_owner());
+  const auto mounted = namespaces_.mounts().enter(config_, pod_owner());
+  if (!mounted) return mounted;
+  const auto prepared = prepare_pod(config_);
   if (!prepared) return prepared;
   return config_.sandbox.share_process_namespace ? start_shared_init() : Result<void>();
 }
@@ -161,6 +162,7 @@ bool Supervisor::serve_connection(int connection) {
   for (const auto& fd : fds) numbers.push_back(fd.get());
   reply(connection, body, numbers);
   // What nobody waits for.
+  move_folder_in();
   if (std::exchange(unsaved_, false)) save_state();
   spent_.reset();
   return true;
@@ -206,8 +208,9 @@ Result<json::Value> Supervisor::shutdown(const json::Value& body, int connection
     if (pid > 0) collected(pid, status);
   }
   done_ = true;
-  end_.next_address = static_cast<std::uint32_t>(json::int_at(body, "address"));
-  const bool rests = end_.next_address != 0 && leave(connection);
+  end_.next.address = static_cast<std::uint32_t>(json::int_at(body, "address"));
+  end_.next.new_users = unfiltered_;
+  const bool rests = end_.next.address != 0 && leave(connection);
   return json::Value(json::Object{{"rests", rests}});
 }
 
@@ -226,8 +229,9 @@ bool Supervisor::leave(int connection) {
   });
   const bool plain = config_.isolate && !config_.sandbox.host_pid && !config_.sandbox.host_ipc &&
                      !config_.sandbox.host_network && !config_.sandbox.share_process_namespace &&
-                     !powerful_;
-  if (!plain || !execs_.empty() || own == connections_.end() || !namespaces_.leave_mounts())
+                     !powerful_ && !owns_outside_;
+  if (!plain || !execs_.empty() || own == connections_.end() ||
+      !namespaces_.mounts().leave(!config_.sandbox.memory_volumes.empty()))
     return false;
   keep_folder();
   end_.control = std::move(*own);
@@ -248,11 +252,13 @@ void Supervisor::keep_folder() {
 namespace {
 
 /// The configuration of the pod to come; nothing if there will be none.
-std::optional<ShimConfig> wait_for_pod(int control) {
+std::optional<ShimConfig> wait_for_pod(int control, PodMounts& mounts) {
   prctl(PR_SET_NAME, "muster-warm");
   for (;;) {
-    pollfd item{control, POLLIN, 0};
-    poll(&item, 1, -1);
+    pollfd items[] = {{control, POLLIN, 0}, {mounts.changes(), POLLPRI, 0}};
+    poll(items, std::size(items), -1);
+    if (items[1].revents != 0) mounts.forget();
+    if (items[0].revents == 0) continue;
     Message message;
     const auto received = receive_message(control, message);
     if (received == Received::kClosed) return std::nullopt;
@@ -271,11 +277,11 @@ int serve(Namespaces& namespaces, std::optional<ShimConfig> config, Fd control) 
       end = pod.run(std::move(control));
       config = pod.config();
     }
-    if (!end.control || !namespaces.renew(*config, end.next_address)) return end.exit_code;
+    if (!end.control || !namespaces.renew(*config, end.next)) return end.exit_code;
     control = std::move(end.control);
-    namespaces.make_root(config->roots);
+    namespaces.make_ahead(*config);
     (void)send_message(control.get(), json::Object{{"ev", "warm"}}, {}, "");
-    config = wait_for_pod(control.get());
+    config = wait_for_pod(control.get(), namespaces.mounts());
   }
   return 0;
 }
@@ -290,12 +296,12 @@ int supervise(ShimConfig config, Fd control) {
 int supervise_later(const ShimConfig& config, Fd control) {
   Namespaces namespaces;
   const auto entered = namespaces.enter(config);
-  if (entered) namespaces.make_root(config.roots);
+  if (entered) namespaces.make_ahead(config);
   json::Object answer{{"ev", entered ? "warm" : "failed"}};
   if (!entered) answer["message"] = entered.error().message;
   (void)send_message(control.get(), answer, {}, "");
   if (!entered) return 1;
-  auto first = wait_for_pod(control.get());
+  auto first = wait_for_pod(control.get(), namespaces.mounts());
   return serve(namespaces, std::move(first), std::move(control));
 }
 

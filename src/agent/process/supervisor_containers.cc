@@ -14,6 +14,7 @@
 #include <cerrno>
 
 #include "agent/process/capabilities.h"
+#include "agent/process/devices.h"
 #include "agent/process/monotonic.h"
 #include "agent/process/own_folder.h"
 #include "agent/process/supervisor_pod.h"
@@ -86,6 +87,7 @@ Result<json::Value> Supervisor::start(ContainerConfig config) {
   status.created = Time{now_us()};
   powerful_ = powerful_ || wanted.privileged ||
               beyond_usual(wanted.add_capabilities, wanted.drop_capabilities);
+  unfiltered_ = unfiltered_ || wanted.unconfined || !wanted.seccomp_profile.empty();
   shares_files_ = shares_files_ || shares_files(config_, wanted);
   container.log = std::make_unique<LogWriter>(wanted.log_path);
   const auto grouped = cgroup::create(config_.cgroups, group_of(wanted.name), wanted.limits);
@@ -107,6 +109,7 @@ Result<json::Value> Supervisor::start(ContainerConfig config) {
   }
   auto problem = read_all(failure.read.get());
   status.owners_hidden = take_notes(problem);
+  owns_outside_ = owns_outside_ || !status.owners_hidden.empty();
   status.started = Time{now_us()};
   status.state = ContainerState::kRunning;
   if (!problem.empty()) {
@@ -166,11 +169,29 @@ pid_t Supervisor::launch_container(Container& container,
 /// A root that was made ahead for this owner, with its folder in the container's place.
 Fd Supervisor::take_root(const ContainerConfig& wanted, const Owner& owner) {
   if (owner.mapped() != namespaces_.owner().mapped()) return {};
+  // The /dev of a root that was made ahead may be a shared one, which cannot be changed.
+  if (wants_own_devices(wanted)) return {};
   auto ready =
       namespaces_.take_root(wanted.layers.empty() ? FolderKind::kHost : FolderKind::kImage);
   if (!ready.mounts) return {};
+  if (ready.kind == FolderKind::kHost && wanted.layers.empty()) {
+    // It is mounted already: where it lies is for later, as the disk may take its time.
+    if (access(ready.folder.c_str(), F_OK) != 0) return {};
+    moving_ = {std::move(ready.folder), wanted};
+    return std::move(ready.mounts);
+  }
   const auto moved = move_in(ready.folder, config_, wanted);
   return moved && *moved ? std::move(ready.mounts) : Fd();
+}
+
+void Supervisor::move_folder_in() {
+  const auto moving = std::exchange(moving_, std::nullopt);
+  if (!moving) return;
+  const auto moved = move_in(moving->folder, config_, moving->config);
+  if (moved && *moved) return;
+  // It goes with this process, then; until that the agent does not count what is in it.
+  namespaces_.keep_folder(moving->folder);
+  owns_outside_ = true;
 }
 
 void Supervisor::become_container(const ContainerConfig& wanted,

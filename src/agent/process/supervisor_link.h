@@ -54,6 +54,7 @@ class SupervisorLink : public std::enable_shared_from_this<SupervisorLink> {
   std::map<std::string, ContainerStatus> containers;
   /// The connection to a supervisor that is done with the pod and there for another.
   std::unique_ptr<net::Descriptor> rests;
+  bool rested = false;  // and was handed on
 
  private:
   struct Pending {

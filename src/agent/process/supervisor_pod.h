@@ -11,6 +11,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -92,8 +93,8 @@ class Supervisor {
 
   struct End {
     int exit_code = 0;
-    Fd control;                      // set: another pod may follow; it comes from here
-    std::uint32_t next_address = 0;  // at this address
+    Fd control;             // set: another pod may follow; it comes from here
+    Namespaces::Next next;  // at this address
   };
   /// Until the agent says that it is over.
   End run(Fd control);
@@ -125,6 +126,7 @@ class Supervisor {
   Result<json::Value> start(ContainerConfig config);
   pid_t launch_container(Container& container, const ChildStreams& streams, const Pipe& failure);
   Fd take_root(const ContainerConfig& wanted, const Owner& owner);
+  void move_folder_in();
   [[noreturn]] void become_container(const ContainerConfig& wanted,
                                      const ChildStreams& streams,
                                      const Pipe& failure,
@@ -162,8 +164,17 @@ class Supervisor {
   Fd listener_, signals_, own_pid_namespace_, shared_pid_namespace_;
   std::map<std::string, Container> containers_;  // by id; one attempt of each name
   std::map<pid_t, Exec> execs_;
-  Fd spent_;                   // mounts that nobody needs; the kernel takes its time to remove them
-  bool powerful_ = false;      // a container could have changed the network
+  /// A folder that was made ahead and has a container already, but is not in its place yet.
+  struct Moving {
+    std::string folder;
+    ContainerConfig config;
+  };
+  std::optional<Moving> moving_;
+  Fd spent_;               // mounts that nobody needs; the kernel takes its time to remove them
+  bool powerful_ = false;  // a container could have changed the network
+  bool owns_outside_ =
+      false;                 // files on a volume may belong to the numbers that its users have here
+  bool unfiltered_ = false;  // one could have made system calls that others may not
   bool shares_files_ = false;  // a container had files together with other pods
   bool unsaved_ = false;       // the state of containers has changed since it was written
   bool done_ = false;

@@ -32,7 +32,7 @@ Task<bool> becomes_ready(net::Descriptor& socket) {
 
 WarmPool::WarmPool(net::Loop& loop,
                    std::function<Result<WarmSandbox>()> begin,
-                   std::function<void(std::uint32_t)> on_lost)
+                   std::function<void(const WarmSandbox&)> on_lost)
     : loop_(loop),
       begin_(std::move(begin)),
       on_lost_(std::move(on_lost)),
@@ -47,17 +47,15 @@ void WarmPool::start(std::size_t size, std::size_t kept_max) {
   if (size_ > 0) loop_.spawn(top_up());
 }
 
-std::vector<std::uint32_t> WarmPool::stop() {
+void WarmPool::stop() {
   *stopped_ = true;
-  std::vector<std::uint32_t> addresses;
   for (auto& one : ready_) {
     one.socket->close();
-    addresses.push_back(one.address);
+    on_lost_(one);
   }
   ready_.clear();
   wanted_->notify();
   for (const auto& one : waiting_) one->notify();
-  return addresses;
 }
 
 Task<std::optional<WarmSandbox>> WarmPool::take() {
@@ -87,7 +85,7 @@ Task<void> WarmPool::wait_for(WarmSandbox one) {
   if (*stopped) co_return;
   --resting_;
   if (!ready) {
-    on_lost_(one.address);
+    on_lost_(one);
     co_return;
   }
   ready_.push_back(std::move(one));

@@ -26,6 +26,7 @@ namespace muster::agent::process {
 struct WarmSandbox {
   std::unique_ptr<net::Descriptor> socket;
   std::uint32_t address = 0;
+  std::uint32_t home = 0;  // see ShimConfig
 };
 
 class WarmPool {
@@ -34,13 +35,13 @@ class WarmPool {
   /// served a pod ended instead.
   WarmPool(net::Loop& loop,
            std::function<Result<WarmSandbox>()> begin,
-           std::function<void(std::uint32_t address)> on_lost);
+           std::function<void(const WarmSandbox&)> on_lost);
   ~WarmPool();
 
   /// `size` are made; at most `kept_max` wait.
   void start(std::size_t size, std::size_t kept_max);
-  /// Lets go of those that wait: they end when their socket is closed. Returns their addresses.
-  std::vector<std::uint32_t> stop();
+  /// Lets go of those that wait: they end when their socket is closed.
+  void stop();
   Task<std::optional<WarmSandbox>> take();
   /// Whether one that served a pod may come back.
   [[nodiscard]] bool has_room() const {
@@ -80,7 +81,7 @@ class WarmPool {
 
   net::Loop& loop_;
   std::function<Result<WarmSandbox>()> begin_;
-  std::function<void(std::uint32_t)> on_lost_;
+  std::function<void(const WarmSandbox&)> on_lost_;
   std::size_t size_ = 0, kept_max_ = 0;
   int busy_ = 0;
   std::shared_ptr<bool> stopped_;  // coroutines hold it: they may outlive the pool

@@ -24,7 +24,7 @@ std::vector<std::string> strings_from(const json::Value& value) {
 }  // namespace
 
 uid_t first_id_of(const ShimConfig& config) {
-  return first_id(config.address - config.gateway - 1, config.gateway >> 16);
+  return first_id(config.home - config.gateway - 1, config.gateway >> 16);
 }
 
 json::Value to_json(const ShimConfig& config) {
@@ -53,6 +53,7 @@ json::Value to_json(const ShimConfig& config) {
       {"mapsUsers", config.maps_users},
       {"bridge", config.bridge},
       {"address", config.address},
+      {"home", config.home},
       {"gateway", config.gateway},
       {"prefix", config.prefix},
       {"isolatedPort", config.isolated_port},
@@ -64,6 +65,7 @@ json::Value to_json(const ShimConfig& config) {
                     {"covered", strings(config.roots.covered)},
                     {"place", config.roots.place},
                     {"mask", config.roots.mask},
+                    {"places", config.roots.places},
                     {"floor", config.roots.floor},
                     {"ahead", config.roots.ahead},
                     {"images", config.roots.for_images},
@@ -102,6 +104,7 @@ ShimConfig shim_config_from_json(const json::Value& value) {
   config.maps_users = json::bool_at(value, "mapsUsers");
   config.bridge = text(at(value, "bridge"));
   config.address = static_cast<std::uint32_t>(json::int_at(value, "address"));
+  config.home = static_cast<std::uint32_t>(json::int_at(value, "home"));
   config.gateway = static_cast<std::uint32_t>(json::int_at(value, "gateway"));
   config.prefix = static_cast<int>(as_int(at(value, "prefix"), 16));
   config.isolated_port = json::bool_at(value, "isolatedPort");
@@ -113,6 +116,7 @@ ShimConfig shim_config_from_json(const json::Value& value) {
   config.roots.covered = strings_from(at(roots, "covered"));
   config.roots.place = text(at(roots, "place"));
   config.roots.mask = text(at(roots, "mask"));
+  config.roots.places = text(at(roots, "places"));
   config.roots.floor = text(at(roots, "floor"));
   config.roots.ahead = text(at(roots, "ahead"));
   config.roots.for_images = json::bool_at(roots, "images");

@@ -16,6 +16,8 @@ struct ShimConfig {
   bool maps_users = false;    // pods have users of their own
   std::string bridge;         // empty: the machine's network
   std::uint32_t address = 0;  // host order
+  /// The address that the supervisor was born with and keeps for itself; its users belong to it.
+  std::uint32_t home = 0;
   std::uint32_t gateway = 0;
   int prefix = 16;
   bool isolated_port = false, hairpin_port = false;  // of the bridge: see nat.h
@@ -28,7 +30,7 @@ struct ShimConfig {
   std::string key;
 };
 
-/// The range of users that belongs to a sandbox with a network of its own.
+/// The range of users of a sandbox with a network of its own.
 uid_t first_id_of(const ShimConfig& config);
 
 json::Value to_json(const ShimConfig& config);
