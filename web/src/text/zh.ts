@@ -534,7 +534,6 @@ export const zh: Record<string, string> = {
   'tried on a copy; nothing is changed': '在副本上试验；不会改变集群',
   'Save as scenario': '保存为场景',
   'Changes': '更改',
-  'Take away': '移除',
   'Add change': '添加更改',
   'Start now': '目前的启动时间',
   'Start then': '更改后的启动时间',
