@@ -1,7 +1,6 @@
 #include "controllers/common/caches.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "base/result.h"
@@ -18,6 +17,26 @@ const json::Value& controller_of(const json::Value& object) {
     if (json::bool_at(owner, "controller")) return owner;
   }
   return json::null_value();
+}
+
+std::vector<const json::Value*> pointers(const std::vector<client::ObjectPtr>* objects) {
+  std::vector<const json::Value*> result;
+  if (objects == nullptr) return result;
+  result.reserve(objects->size());
+  for (const auto& object : *objects) result.push_back(object.get());
+  return result;
+}
+
+/// `objects` are in the order of their names.
+const json::Value* find_named(const std::vector<client::ObjectPtr>& objects,
+                              std::string_view name) {
+  const auto found = std::lower_bound(
+      objects.begin(), objects.end(), name, [](const client::ObjectPtr& each, auto wanted) {
+        return json::string_at(*each, "metadata", "name") < wanted;
+      });
+  if (found == objects.end() || json::string_at(**found, "metadata", "name") != name)
+    return nullptr;
+  return found->get();
 }
 
 }  // namespace
@@ -157,64 +176,97 @@ std::optional<std::int64_t> Caches::priority_of(std::string_view name) const {
   return json::int_at(*object, "value");
 }
 
-Snapshot::Snapshot(const Caches& caches, const std::string& ns, std::string last_error)
-    : last_error_(std::move(last_error)) {
-  for (const auto& [kind, cache] : caches.by_kind_) {
-    const auto& objects = cache.informer->objects();
-    const auto prefix = resource_of(kind).namespaced ? ns + "/" : std::string();
-    Objects& copy = by_kind_[kind].objects;
-    for (auto it = objects.lower_bound(prefix);
-         it != objects.end() && it->first.starts_with(prefix);
-         ++it)
-      copy.push_back(it->second);
+Snapshot::Snapshot(const Caches& caches,
+                   const json::Value& job,
+                   std::string last_error,
+                   Questions asked)
+    : caches_(caches),
+      ns_(namespace_of(job)),
+      uid_(uid_of(job)),
+      last_error_(std::move(last_error)),
+      asked_(std::move(asked)) {
+  fetch();
+}
+
+void Snapshot::fetch() {
+  asked_.merge(missed_);
+  missed_.clear();
+  answers_.clear();
+  lists_.clear();
+  take_controlled(uid_);
+  for (const std::string_view between : {kinds::kJob, kinds::kStatefulSet, kinds::kConfigMap}) {
+    const Objects here = answers_[{Question::What::kControlled, std::string(between), uid_}];
+    for (const auto& object : here) take_controlled(uid_of(*object));
   }
-  for (const auto& [name, object] : caches.priority_classes_.objects())
+  for (const auto& question : asked_) {
+    const auto* cache = caches_.cache(question.kind);
+    if (cache == nullptr) continue;
+    Objects& objects = answers_[question];
+    objects.clear();
+    if (question.what == Question::What::kFind) {
+      if (auto found = caches_.find(question.kind, ns_ + "/" + question.word))
+        objects.push_back(std::move(found));
+      continue;
+    }
+    if (question.what == Question::What::kControlled) {
+      if (const auto found = cache->by_owner.find(question.word); found != cache->by_owner.end()) {
+        for (const auto& [name, object] : found->second) objects.push_back(object);
+      }
+    } else {
+      // What belongs to no namespace is seen from each.
+      const auto prefix = resource_of(question.kind).namespaced ? ns_ + "/" : std::string();
+      const auto& every = cache->informer->objects();
+      for (auto it = every.lower_bound(prefix); it != every.end() && it->first.starts_with(prefix);
+           ++it)
+        objects.push_back(it->second);
+    }
+    if (!objects.empty()) lists_[question.kind].push_back(&objects);
+  }
+  priority_classes_.clear();
+  for (const auto& [name, object] : caches_.priority_classes_.objects())
     priority_classes_.push_back(object);
+}
+
+/// Of every kind what this owner controls.
+void Snapshot::take_controlled(const std::string& uid) {
+  for (const auto& [kind, cache] : caches_.by_kind_) {
+    Objects& objects = answers_[{Question::What::kControlled, kind, uid}];
+    const auto found = cache.by_owner.find(uid);
+    if (found == cache.by_owner.end()) continue;
+    for (const auto& [name, object] : found->second) objects.push_back(object);
+    lists_[kind].push_back(&objects);
+  }
+}
+
+/// Null, and noted, when it does not know.
+const Snapshot::Objects* Snapshot::answer(Question question) const {
+  if (const auto found = answers_.find(question); found != answers_.end()) return &found->second;
+  if (!asked_.contains(question)) missed_.insert(std::move(question));
+  return nullptr;
 }
 
 std::vector<const json::Value*> Snapshot::controlled_by(std::string_view kind,
                                                         std::string_view uid) const {
-  const auto of_kind = by_kind_.find(kind);
-  if (of_kind == by_kind_.end()) return {};
-  const OfKind& here = of_kind->second;
-  if (!std::exchange(here.indexed, true)) {
-    const auto begun = std::chrono::steady_clock::now();
-    for (const auto& object : here.objects) {
-      const auto owner = json::text_at(controller_of(*object), "uid");
-      if (!owner.empty()) here.by_owner[owner].push_back(object.get());
-    }
-    indexing_ += std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begun);
-  }
-  const auto found = here.by_owner.find(std::string(uid));
-  return found == here.by_owner.end() ? std::vector<const json::Value*>() : found->second;
+  return pointers(answer({Question::What::kControlled, std::string(kind), std::string(uid)}));
 }
 
 std::vector<const json::Value*> Snapshot::all(std::string_view kind) const {
-  std::vector<const json::Value*> result;
-  const auto of_kind = by_kind_.find(kind);
-  if (of_kind == by_kind_.end()) return result;
-  for (const auto& object : of_kind->second.objects) result.push_back(object.get());
-  return result;
+  return pointers(answer({Question::What::kAll, std::string(kind), ""}));
 }
 
 const json::Value* Snapshot::find(std::string_view kind, std::string_view name) const {
-  const auto of_kind = by_kind_.find(kind);
-  if (of_kind == by_kind_.end()) return nullptr;
-  const Objects& objects = of_kind->second.objects;
-  const auto found = std::lower_bound(
-      objects.begin(), objects.end(), name, [](const client::ObjectPtr& each, auto wanted) {
-        return json::string_at(*each, "metadata", "name") < wanted;
-      });
-  if (found == objects.end() || json::string_at(**found, "metadata", "name") != name)
-    return nullptr;
-  return found->get();
+  if (const auto lists = lists_.find(kind); lists != lists_.end()) {
+    for (const Objects* objects : lists->second) {
+      if (const auto* found = find_named(*objects, name)) return found;
+    }
+  }
+  const auto* objects = answer({Question::What::kFind, std::string(kind), std::string(name)});
+  return objects == nullptr || objects->empty() ? nullptr : objects->front().get();
 }
 
 std::optional<std::int64_t> Snapshot::priority_of(std::string_view name) const {
-  for (const auto& each : priority_classes_) {
-    if (json::string_at(*each, "metadata", "name") == name) return json::int_at(*each, "value");
-  }
-  return std::nullopt;
+  const auto* found = find_named(priority_classes_, name);
+  return found == nullptr ? std::nullopt : std::optional(json::int_at(*found, "value"));
 }
 
 }  // namespace muster::controllers

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -87,11 +88,31 @@ class CacheView final : public View {
   std::string last_error_;
 };
 
-/// The same as it is now, for a worker: a job of thousands of pods is planned beside the loop. Making
-/// it costs little more than the objects of the namespace are many.
+/// What the plan of one job looks at, as it is now, for a worker: a job of thousands of pods is planned
+/// beside the loop. It costs what the job controls, not what its namespace holds: it begins with the
+/// objects that the job controls, directly or through one in between. What a plan asks for beyond them
+/// it is told is not there, and the question is noted: fetch() on the loop, and plan once more.
 class Snapshot final : public View {
  public:
-  Snapshot(const Caches& caches, const std::string& ns, std::string last_error);
+  /// A question about one kind: an object by its name, those of an owner by its uid, or all.
+  struct Question {
+    enum class What { kFind, kControlled, kAll };
+    What what = What::kFind;
+    std::string kind, word;
+    auto operator<=>(const Question&) const = default;
+  };
+  using Questions = std::set<Question>;
+
+  /// `asked`: what a plan of this job is known to ask for.
+  Snapshot(const Caches& caches, const json::Value& job, std::string last_error, Questions asked);
+
+  /// Nothing was asked for that it did not have.
+  [[nodiscard]] bool complete() const { return missed_.empty(); }
+  /// On the loop: everything anew, and with it what was asked for.
+  void fetch();
+  /// What was asked for beyond what the job controls.
+  [[nodiscard]] const Questions& asked() const { return asked_; }
+
   [[nodiscard]] std::vector<const json::Value*> controlled_by(std::string_view kind,
                                                               std::string_view uid) const override;
   [[nodiscard]] std::vector<const json::Value*> all(std::string_view kind) const override;
@@ -99,21 +120,21 @@ class Snapshot final : public View {
                                         std::string_view name) const override;
   [[nodiscard]] std::optional<std::int64_t> priority_of(std::string_view name) const override;
   [[nodiscard]] std::string last_error() const override { return last_error_; }
-  /// What finding owners took: it grows with the namespace, and says nothing of the job.
-  [[nodiscard]] Duration indexing() const { return indexing_; }
 
  private:
-  using Objects = std::vector<client::ObjectPtr>;
-  struct OfKind {
-    Objects objects;  // by name
-    /// By the uid of their controllers; made when first asked for.
-    mutable std::unordered_map<std::string, std::vector<const json::Value*>> by_owner;
-    mutable bool indexed = false;
-  };
-  std::map<std::string, OfKind, std::less<>> by_kind_;
-  Objects priority_classes_;
+  using Objects = std::vector<client::ObjectPtr>;  // by name
+  void take_controlled(const std::string& uid);
+  const Objects* answer(Question question) const;
+
+  const Caches& caches_;  // looked into on the loop alone
+  std::string ns_, uid_;
   std::string last_error_;
-  mutable Duration indexing_ = Duration::zero();
+  Questions asked_;
+  mutable Questions missed_;
+  std::map<Question, Objects> answers_;
+  /// Those of them that are not empty and say more than one object, for find().
+  std::map<std::string, std::vector<const Objects*>, std::less<>> lists_;
+  Objects priority_classes_;
 };
 
 }  // namespace muster::controllers

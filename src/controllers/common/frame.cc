@@ -16,6 +16,10 @@ constexpr std::size_t kMostAtOnce = 64;
 constexpr auto kCacheLagMost = std::chrono::seconds(30);
 constexpr auto kQuickPlan = std::chrono::milliseconds(5);
 constexpr int kRestFactor = 4;
+/// A plan beside the loop is made again when it asked for what its snapshot did not have; if it never
+/// has enough, it is made on the loop.
+constexpr int kRoundsMost = 4;
+constexpr std::size_t kAskedMost = 256;
 
 std::int64_t version_of(const json::Value& object) {
   return parse_int(json::string_at(object, "metadata", "resourceVersion")).value_or(0);
@@ -177,34 +181,38 @@ Task<Result<void>> Frame::work(std::string key) {
               kCacheLagMost.count());
     state.written.clear();
   }
-  std::unique_ptr<View> view;
-  const Snapshot* snapshot = nullptr;
   const bool beside = state.long_plan || asks_for_many(json::at(job, "spec"));
-  if (beside) {
-    auto made = std::make_unique<Snapshot>(deps_.caches, namespace_of(job), state.last_error);
-    snapshot = made.get();
-    view = std::move(made);
-  } else {
-    view = std::make_unique<CacheView>(deps_.caches, namespace_of(job), state.last_error);
-  }
-  const auto begun = deps_.env.monotonic();
+  std::unique_ptr<Snapshot> snapshot;
   Plan plan;
+  Duration took{};
+  const auto make = [&](const View& view) {
+    const auto begun = deps_.env.monotonic();
+    plan = kind_.plan(job, view, deps_.settings, now);
+    took += deps_.env.monotonic() - begun;
+  };
   if (beside) {
-    std::function<void()> work = [&] { plan = kind_.plan(job, *view, deps_.settings, now); };
-    co_await deps_.env.run_on_worker(std::move(work));
-  } else {
-    plan = kind_.plan(job, *view, deps_.settings, now);
+    snapshot =
+        std::make_unique<Snapshot>(deps_.caches, job, state.last_error, std::move(state.asked));
+    for (int round = 0; round < kRoundsMost; ++round) {
+      if (round > 0) snapshot->fetch();
+      std::function<void()> work = [&] { make(*snapshot); };
+      co_await deps_.env.run_on_worker(std::move(work));
+      if (snapshot->complete()) break;
+    }
+    // Names of what is still to be made are asked for once.
+    if (snapshot->asked().size() <= kAskedMost) state.asked = snapshot->asked();
   }
+  const CacheView cached(deps_.caches, namespace_of(job), state.last_error);
+  const bool known = snapshot && snapshot->complete();
+  const View& view = known ? static_cast<const View&>(*snapshot) : cached;
+  if (!known) make(view);
   // A job of thousands of pods changes thousands of times in a row: it may take a fifth of a
   // worker, not all of it, and of the loop nothing.
-  const auto took = deps_.env.monotonic() - begun;
-  // A small job in a namespace of very many was long once, by chance; it is not for ever.
-  const auto own = took - (snapshot != nullptr ? snapshot->indexing() : Duration::zero());
-  state.long_plan = own > kQuickPlan;
+  state.long_plan = took > kQuickPlan;
   if (state.long_plan) state.not_before = now + kRestFactor * took;
-  if (const auto due = state.comebacks.hold_back(plan, *view, now))
+  if (const auto due = state.comebacks.hold_back(plan, view, now))
     queue_->add_after(key, *due - now);
-  if (beside) let_go(deps_.env, std::move(view));
+  if (beside) let_go(deps_.env, std::move(snapshot));
   if (plan.requeue_after)
     queue_->add_after(key, std::max<Duration>(*plan.requeue_after, std::chrono::milliseconds(10)));
 

@@ -55,6 +55,7 @@ class Frame {
     Time give_up;     // when to stop waiting for the caches
     Time not_before;  // the last plan was long: rest until then
     bool long_plan = false;
+    Snapshot::Questions asked;  // what its last long plan looked at beside its own objects
     std::string last_error;
     Comebacks comebacks;       // pods that fail again and again
     json::Value sent_status;   // what the last status write sent, and the version it made: a server
