@@ -1,39 +1,39 @@
 /// How a hundred thousand rows come into order without holding the loop: rows are kept in the order
-/// of their ids as they come, and any other order is made of that one by sorting numbers stably.
+/// of their ids and in that of their names as they come, and any other order is made of the first by
+/// sorting numbers stably.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "portal/jobs/row.h"
 
 namespace muster::portal {
 
-/// All slots by id. Those that have just come are put in their places many at a time.
-class IdOrder {
+/// All slots in one order. Those that have just come are put in their places many at a time.
+class KeptOrder {
  public:
-  /// `id` of a slot that is in it.
-  explicit IdOrder(std::function<const std::string&(Slot)> id) : id_(std::move(id)) {}
+  /// `less` of two slots that are in it; no two are equal.
+  explicit KeptOrder(std::function<bool(Slot, Slot)> less) : less_(std::move(less)) {}
 
   void add(Slot slot);
-  /// By the id that it still has.
+  /// While it still compares as it did.
   void remove(Slot slot);
   const std::vector<Slot>& slots();
 
  private:
-  static constexpr std::size_t kNewMax = 1024;
+  static constexpr std::size_t kNewMax = 256;
   void settle();
-  [[nodiscard]] bool less(Slot a, Slot b) const { return id_(a) < id_(b); }
 
-  std::function<const std::string&(Slot)> id_;
+  std::function<bool(Slot, Slot)> less_;
   std::vector<Slot> sorted_, new_;
 };
 
-/// A row with what it is sorted by: `low` decides where `high` does not.
+/// A row with what it is sorted by.
 struct SortItem {
-  std::uint64_t high = 0, low = 0;
+  std::uint64_t key = 0;
   Slot slot = 0;
 };
 /// Items that are equal stay in the order in which they came.

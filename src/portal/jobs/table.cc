@@ -34,6 +34,19 @@ std::string search_text(const Texts& texts) {
 
 }  // namespace
 
+Letters Letters::of(std::string_view text) {
+  Letters letters;
+  for (std::size_t i = 2; i < text.size(); ++i) {
+    const auto letter = [&](std::size_t at) {
+      return static_cast<std::uint32_t>(static_cast<unsigned char>(text[at]));
+    };
+    const std::uint32_t three = letter(i - 2) << 16 | letter(i - 1) << 8 | letter(i);
+    const std::uint32_t bit = three * 2654435761U >> 25;
+    (bit < 64 ? letters.low : letters.high) |= 1ULL << bit % 64;
+  }
+  return letters;
+}
+
 View::View(const Table& table, JobQuery query, Visible visible)
     : table_(table), query_(std::move(query)), visible_(std::move(visible)) {
   // Words that no row has yet get a number all the same: rows may come.
@@ -52,6 +65,7 @@ View::View(const Table& table, JobQuery query, Visible visible)
     }
   }
   for (const std::string& one : visible_.namespaces) namespaces_.push_back(words.number(one));
+  letters_ = Letters::of(query_.text);
 }
 
 bool View::matches(Slot slot) const {
@@ -69,7 +83,8 @@ bool View::matches(Slot slot) const {
     return false;
   if (query_.from != 0 && keys.submitted < query_.from) return false;
   if (query_.to != 0 && keys.submitted >= query_.to) return false;
-  if (!query_.text.empty() && table_.search_[slot].find(query_.text) == std::string::npos)
+  if (!query_.text.empty() && (!table_.letters_[slot].cover(letters_) ||
+                               table_.search_[slot].find(query_.text) == std::string::npos))
     return false;
   if (!query_.tags.empty()) {
     const std::vector<std::string>& tags = table_.texts_[slot].tags;
@@ -165,60 +180,56 @@ bool View::text_less(Slot a, Slot b) const {
   return table_.texts_[a].id < table_.texts_[b].id;
 }
 
-/// What matches, in the order of ids, each with the numbers that stand for its place.
-std::vector<SortItem> View::items() const {
+/// The rows that are `in`, in the order of ids, each with the number that stands for its place.
+std::vector<SortItem> View::items(const std::vector<char>& in) const {
   const Millis now = table_.now ? table_.now() : 0;
   std::vector<std::uint64_t> ranks;  // of words, by their texts
   const bool by_word = query_.sort == SortField::kUser || query_.sort == SortField::kVc ||
                        query_.sort == SortField::kQueue;
   if (by_word) ranks = table_.words_.ranks();
+  std::vector<std::uint64_t> numbers(in.size());
+  for (Slot slot = 0; slot < in.size(); ++slot) {
+    if (in[slot] == 0) continue;
+    const Keys& keys = table_.keys_[slot];
+    if (by_word)
+      numbers[slot] = ranks[query_.sort == SortField::kUser ? keys.user
+                            : query_.sort == SortField::kVc ? keys.vc
+                                                            : keys.queue];
+    else
+      numbers[slot] = sort_number(keys, table_.texts_[slot], table_.words_, query_.sort, now);
+  }
   std::vector<SortItem> items;
   items.reserve(table_.used_);
   for (const Slot slot : table_.by_id_.slots()) {
-    if (!matches(slot)) continue;
-    const Keys& keys = table_.keys_[slot];
-    const Texts& texts = table_.texts_[slot];
-    SortItem item{.slot = slot};
-    if (by_word)
-      item.high = ranks[query_.sort == SortField::kUser ? keys.user
-                        : query_.sort == SortField::kVc ? keys.vc
-                                                        : keys.queue];
-    else
-      item.high = sort_number(keys, texts, table_.words_, query_.sort, now);
-    if (query_.sort == SortField::kName && texts.name.size() > 8)
-      item.low = prefix_of(std::string_view(texts.name).substr(8));
-    items.push_back(item);
+    if (in[slot] != 0) items.push_back({numbers[slot], slot});
   }
   return items;
 }
 
+/// Rows are looked at in the order in which they lie in memory, and put in theirs afterwards: a
+/// hundred thousand looks here and there take several times as long.
 void View::build(const View* base) {
   order_.clear();
   built_ = table_.now ? table_.now() : 0;
   counts_ = {};
-  if (base != nullptr) {
-    for (const Slot slot : base->order_) {
-      if (matches(slot)) order_.push_back(slot);
+  std::vector<char> in(table_.slots());
+  std::size_t count = 0;
+  for (Slot slot = 0; slot < in.size(); ++slot) {
+    if (!matches(slot)) continue;
+    in[slot] = 1;
+    ++count;
+    ++counts_[static_cast<std::size_t>(table_.keys_[slot].state)];
+  }
+  order_.reserve(count);
+  if (base != nullptr || query_.sort == SortField::kName) {
+    for (const Slot slot : base != nullptr ? base->order_ : table_.by_name_.slots()) {
+      if (in[slot] != 0) order_.push_back(slot);
     }
   } else {
-    std::vector<SortItem> sorted = items();
+    std::vector<SortItem> sorted = items(in);
     sort_stably(sorted);
-    order_.reserve(sorted.size());
     for (const SortItem& item : sorted) order_.push_back(item.slot);
-    // Names may go on beyond what the numbers hold.
-    for (std::size_t i = 0; i < sorted.size() && query_.sort == SortField::kName;) {
-      std::size_t end = i + 1;
-      while (end < sorted.size() && sorted[end].high == sorted[i].high &&
-             sorted[end].low == sorted[i].low)
-        ++end;
-      if (end - i > 1)
-        std::sort(order_.begin() + static_cast<std::ptrdiff_t>(i),
-                  order_.begin() + static_cast<std::ptrdiff_t>(end),
-                  [&](Slot a, Slot b) { return text_less(a, b); });
-      i = end;
-    }
   }
-  for (const Slot slot : order_) ++counts_[static_cast<std::size_t>(table_.keys_[slot].state)];
   ++version_;
 }
 
@@ -266,18 +277,20 @@ Slot Table::add(Keys keys, Texts texts) {
     keys_.emplace_back();
     texts_.emplace_back();
     search_.emplace_back();
+    letters_.emplace_back();
     versions_.emplace_back();
   } else {
     slot = free_.back();
     free_.pop_back();
   }
   ++used_;
-  search_[slot] = search_text(texts);
   keys.used = true;
   keys_[slot] = keys;
   texts_[slot] = std::move(texts);
+  make_searchable(slot);
   versions_[slot] = ++version_;
   by_id_.add(slot);
+  by_name_.add(slot);
   each_view([&](View& view) {
     if (view.matches(slot)) view.add(slot);
   });
@@ -311,15 +324,20 @@ void Table::change(Slot slot, const Keys& keys, Texts texts) {
     // Its place is found by what it was.
     if (was.back().in && was.back().moves) view.remove(slot, before);
   });
-  if (texts.id != texts_[slot].id || texts.name != texts_[slot].name ||
-      texts.tags != texts_[slot].tags)
-    search_[slot] = search_text(texts);
-  const bool renamed = texts.id != texts_[slot].id;
-  if (renamed) by_id_.remove(slot);
+  const bool renamed = texts.id != texts_[slot].id || texts.name != texts_[slot].name;
+  const bool searched = renamed || texts.tags != texts_[slot].tags;
+  if (renamed) {
+    by_id_.remove(slot);
+    by_name_.remove(slot);
+  }
   keys_[slot] = keys;
   texts_[slot] = std::move(texts);
   versions_[slot] = ++version_;
-  if (renamed) by_id_.add(slot);
+  if (searched) make_searchable(slot);
+  if (renamed) {
+    by_id_.add(slot);
+    by_name_.add(slot);
+  }
   for (const Was& one : was) {
     const bool in = one.view.matches(slot);
     const bool stays = one.in && !one.moves;
@@ -329,11 +347,17 @@ void Table::change(Slot slot, const Keys& keys, Texts texts) {
   }
 }
 
+void Table::make_searchable(Slot slot) {
+  search_[slot] = search_text(texts_[slot]);
+  letters_[slot] = Letters::of(search_[slot]);
+}
+
 void Table::remove(Slot slot) {
   each_view([&](View& view) {
     if (view.matches(slot)) view.remove(slot, keys_[slot].state);
   });
   by_id_.remove(slot);
+  by_name_.remove(slot);
   keys_[slot] = {};
   texts_[slot] = {};
   search_[slot].clear();
@@ -407,39 +431,56 @@ Page Table::page(const View& view, const JobQuery& query, Window window) const {
 
 std::vector<GroupRow> Table::groups(const View& view, const JobQuery& query) const {
   std::map<std::string, GroupRow> found;
-  const auto count = [&](const std::string& value, Slot slot) {
-    GroupRow& row = found[value];
+  // Rows by the numbers that stand for their texts: a hundred thousand are counted without a text.
+  std::vector<GroupRow*> by_number(std::max({words_.size(), kStates, kJobKinds}));
+  std::unordered_map<std::int32_t, GroupRow*> by_prio;
+  const auto count = [&](GroupRow& row, const Keys& keys) {
     ++row.jobs;
-    row.gpus += keys_[slot].gpus;
-    ++row.states[static_cast<std::size_t>(keys_[slot].state)];
+    row.gpus += keys.gpus;
+    ++row.states[static_cast<std::size_t>(keys.state)];
   };
-  for (const Slot slot : view.order()) {
+  const auto known = [&](GroupRow*& row, auto&& text) -> GroupRow& {
+    if (row == nullptr) row = &found[std::string(text())];
+    return *row;
+  };
+  const auto of_word = [&](Word word) -> GroupRow& {
+    return known(by_number[word], [&] { return words_.text(word); });
+  };
+  // In the order in which rows lie in memory, as in View::build.
+  for (Slot slot = 0; slot < slots(); ++slot) {
     const Keys& keys = keys_[slot];
     if (query.states != 0 && (query.states >> static_cast<int>(keys.state) & 1U) == 0) continue;
+    if (!view.matches(slot)) continue;
     switch (query.group) {
       case GroupField::kNone:
         break;
       case GroupField::kUser:
-        count(words_.text(keys.user), slot);
+        count(of_word(keys.user), keys);
         break;
       case GroupField::kVc:
-        count(words_.text(keys.vc), slot);
+        count(of_word(keys.vc), keys);
         break;
       case GroupField::kQueue:
-        count(words_.text(keys.queue), slot);
+        count(of_word(keys.queue), keys);
         break;
       case GroupField::kState:
-        count(std::string(state_name(keys.state)), slot);
+        count(known(by_number[static_cast<std::size_t>(keys.state)],
+                    [&] { return state_name(keys.state); }),
+              keys);
         break;
       case GroupField::kPrio:
-        count(keys.prio_class != 0 ? words_.text(keys.prio_class) : std::to_string(keys.prio),
-              slot);
+        count(keys.prio_class != 0
+                  ? of_word(keys.prio_class)
+                  : known(by_prio[keys.prio], [&] { return std::to_string(keys.prio); }),
+              keys);
         break;
       case GroupField::kKind:
-        count(std::string(kind_name(keys.kind)), slot);
+        count(known(by_number[static_cast<std::size_t>(keys.kind)],
+                    [&] { return kind_name(keys.kind); }),
+              keys);
         break;
       case GroupField::kTag:
-        for (const std::string& tag : texts_[slot].tags) count(tag, slot);
+        for (const std::string& tag : texts_[slot].tags) count(found[tag], keys);
         break;
     }
   }

@@ -23,6 +23,16 @@ namespace muster::portal {
 
 class Table;
 
+/// Which three letters in a row a text has, a bit for each: a text that lacks one of another's does not
+/// contain it. Most rows are told apart from what somebody looks for without a look at their texts.
+struct Letters {
+  std::uint64_t low = 0, high = 0;
+  static Letters of(std::string_view text);
+  [[nodiscard]] bool cover(const Letters& other) const {
+    return (other.low & ~low) == 0 && (other.high & ~high) == 0;
+  }
+};
+
 /// Everything that matches but for its state, in ascending order of the sort field; ties by id.
 class View {
  public:
@@ -37,7 +47,7 @@ class View {
  private:
   friend class Table;
   void build(const View* base);
-  [[nodiscard]] std::vector<SortItem> items() const;
+  [[nodiscard]] std::vector<SortItem> items(const std::vector<char>& in) const;
   void add(Slot slot);
   void remove(Slot slot, State state);
   void touch(State before, State after);
@@ -52,6 +62,7 @@ class View {
   std::vector<std::int32_t> prio_numbers_;
   std::uint32_t kinds_ = 0;
   std::vector<Word> namespaces_;
+  Letters letters_;  // of the text that is looked for
   std::vector<Slot> order_;
   std::array<std::int32_t, kStates> counts_{};
   std::uint64_t version_ = 0;
@@ -75,7 +86,7 @@ struct GroupRow {
 class Table {
  public:
   Table() = default;
-  Table(const Table&) = delete;  // by_id_ looks into it
+  Table(const Table&) = delete;  // by_id_ and by_name_ look into it
   Table& operator=(const Table&) = delete;
 
   /// The slot of a job that is new.
@@ -107,6 +118,7 @@ class Table {
  private:
   friend class View;
   void change(Slot slot, const Keys& keys, Texts texts);
+  void make_searchable(Slot slot);
   template <typename Each>
   void each_view(Each each);
 
@@ -117,12 +129,17 @@ class Table {
   std::vector<Keys> keys_;
   std::vector<Texts> texts_;
   std::vector<std::string> search_;  // id, name and tags in lower case
+  std::vector<Letters> letters_;     // of search_
   std::vector<std::uint64_t> versions_;
   std::vector<Slot> free_;
   std::size_t used_ = 0;
   std::uint64_t version_ = 1;
   Words words_;
-  mutable IdOrder by_id_{[this](Slot slot) -> const std::string& { return texts_[slot].id; }};
+  mutable KeptOrder by_id_{[this](Slot a, Slot b) { return texts_[a].id < texts_[b].id; }};
+  mutable KeptOrder by_name_{[this](Slot a, Slot b) {
+    const int order = texts_[a].name.compare(texts_[b].name);
+    return order != 0 ? order < 0 : texts_[a].id < texts_[b].id;
+  }};
   std::map<std::string, std::weak_ptr<View>> views_;
   std::list<ViewPtr> kept_;  // newest first
 };

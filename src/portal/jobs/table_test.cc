@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/random.h"
 #include "base/strings.h"
@@ -18,7 +19,9 @@ struct Made {
 
 Made make(Table& table, Random& random, int number) {
   Made made;
-  made.texts.name = fmt::format("job-{:03}", number * 7 % 1000);
+  // Some differ only far beyond their beginning.
+  made.texts.name = fmt::format(
+      "{}job-{:03}", random.chance(50) ? "a-beginning-of-many-letters-" : "", number * 7 % 1000);
   made.texts.id = "ns/job/" + made.texts.name + fmt::format("-{}", number);
   if (random.chance(30)) made.texts.tags = {"paper"};
   made.keys.state = static_cast<State>(random.below(kStates));
@@ -155,6 +158,77 @@ TEST(Table, ARowThatDoesNotChangeKeepsItsVersion) {
   const std::uint64_t version = table.version(slot);
   EXPECT_FALSE(table.set(slot, made.keys, made.texts));
   EXPECT_EQ(table.version(slot), version);
+}
+
+TEST(Table, ATextIsFoundWhereverItStandsInAName) {
+  Random random(11);
+  Table table;
+  std::vector<std::string> ids;
+  for (int i = 0; i < 300; ++i) {
+    Made made;
+    for (int length = 3 + static_cast<int>(random.below(40)); length > 0; --length)
+      made.texts.name += static_cast<char>('a' + random.below(4));
+    made.texts.id = fmt::format("ns/job/{}-{}", made.texts.name, i);
+    ids.push_back(made.texts.id);
+    table.add(made.keys, made.texts);
+  }
+  for (int i = 0; i < 200; ++i) {
+    const std::string& from = ids[random.below(ids.size())];
+    const std::size_t first = random.below(from.size());
+    JobQuery query;
+    query.text = from.substr(first, 1 + random.below(8));
+    const ViewPtr view = table.view(query, {.all = true});
+    const auto wanted = std::count_if(ids.begin(), ids.end(), [&](const std::string& id) {
+      return id.find(query.text) != std::string::npos;
+    });
+    EXPECT_EQ(view->order().size(), static_cast<std::size_t>(wanted)) << query.text;
+  }
+}
+
+TEST(Table, GroupsCountWhatAListHas) {
+  Random random(3);
+  Table table;
+  for (int i = 0; i < 200; ++i) {
+    Made made = make(table, random, i);
+    if (random.chance(50)) made.keys.prio_class = table.words().number("high");
+    table.add(made.keys, made.texts);
+  }
+  for (const GroupField field : {GroupField::kUser,
+                                 GroupField::kQueue,
+                                 GroupField::kState,
+                                 GroupField::kPrio,
+                                 GroupField::kKind,
+                                 GroupField::kTag}) {
+    JobQuery query;
+    query.group = field;
+    query.states = 0b101;
+    const ViewPtr view = table.view(query, {.all = true});
+    std::map<std::string, std::pair<std::int64_t, std::int64_t>> wanted;  // jobs, GPUs
+    for (const Slot slot : table.page(*view, query, {0, 1000}).rows) {
+      const Keys& keys = table.keys(slot);
+      std::vector<std::string> values;
+      if (field == GroupField::kUser) values = {table.words().text(keys.user)};
+      if (field == GroupField::kQueue) values = {table.words().text(keys.queue)};
+      if (field == GroupField::kState) values = {std::string(state_name(keys.state))};
+      if (field == GroupField::kKind) values = {std::string(kind_name(keys.kind))};
+      if (field == GroupField::kTag) values = table.texts(slot).tags;
+      if (field == GroupField::kPrio)
+        values = {keys.prio_class != 0 ? "high" : std::to_string(keys.prio)};
+      for (const std::string& value : values) {
+        ++wanted[value].first;
+        wanted[value].second += keys.gpus;
+      }
+    }
+    std::map<std::string, std::pair<std::int64_t, std::int64_t>> found;
+    for (const GroupRow& row : table.groups(*view, query)) {
+      found[row.value] = {row.jobs, row.gpus};
+      std::int64_t states = 0;
+      for (const std::int64_t count : row.states) states += count;
+      EXPECT_EQ(states, row.jobs);
+    }
+    EXPECT_EQ(found, wanted) << static_cast<int>(field);
+    EXPECT_FALSE(found.empty());
+  }
 }
 
 TEST(JobQuery, WhatIsWrongIsSaid) {

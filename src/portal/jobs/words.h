@@ -27,6 +27,7 @@ class Words {
     return fresh;
   }
   [[nodiscard]] const std::string& text(Word word) const { return texts_[word]; }
+  [[nodiscard]] std::size_t size() const { return texts_.size(); }
   /// The place of each in the order of their texts.
   [[nodiscard]] std::vector<std::uint64_t> ranks() const {
     std::vector<Word> order(texts_.size());
