@@ -73,9 +73,7 @@ json::Value ahead_of(const World& world, const Visible& visible, const std::stri
 json::Array waits_for(const World& world, const Visible& visible, const answers::Forecast& told) {
   json::Array list;
   for (const answers::WaitsFor& one : told.waits_for) {
-    const auto colon = one.job.find(':');
-    const JobIndex::Entry* entry = job_of_gang(
-        world, visible, colon == std::string::npos ? one.job : one.job.substr(colon + 1));
+    const JobIndex::Entry* entry = job_of_gang(world, visible, one.job);
     const bool ends = one.basis != answers::Basis::kNone;
     const auto time = [&](const std::optional<Time>& at) {
       return ends && at ? json::Value(at->us / 1000) : json::Value(nullptr);
@@ -163,6 +161,8 @@ json::Value wait_value(const World& world, const Visible& visible, const JobInde
     const Share line = in_vc ? world.tally.vc(keys.vc) : world.tally.queue(keys.queue);
     if (why->place > 0) wait["of"] = std::max<std::int64_t>(why->place, line.waiting);
     wait["subject"] = why->subject;
+    if (const JobIndex::Entry* subject = job_of_gang(world, visible, why->subject))
+      wait["subjectId"] = subject->facts.id;
     wait["until"] = millis_value(why->until_ms);
     wait["preemption"] = why->preemption;
     if (why->start_ms != 0) {

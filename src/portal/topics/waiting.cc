@@ -29,9 +29,8 @@ const answers::Forecast* forecast_of(const World& world, const JobIndex::Entry& 
   return world.forecasts.remembered(entry.slot, entry.version, look);
 }
 
-const JobIndex::Entry* job_of_gang(const World& world,
-                                   const Visible& visible,
-                                   const std::string& key) {
+const JobIndex::Entry* job_of_gang(const World& world, const Visible& visible, std::string key) {
+  if (const auto colon = key.find(':'); colon != std::string::npos) key.erase(0, colon + 1);
   const auto slash = key.find('/');
   if (slash == std::string::npos) return nullptr;
   const JobIndex::Entry* entry =

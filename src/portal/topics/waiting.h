@@ -14,9 +14,8 @@ std::vector<std::string> gang_keys(const JobIndex::Entry& entry);
 /// Null: nothing is foretold of it, or not yet.
 const answers::Forecast* forecast_of(const World& world, const JobIndex::Entry& entry);
 
-/// The job of a gang or pod "ns/name"; null: none, or this user may not see it.
-const JobIndex::Entry* job_of_gang(const World& world,
-                                   const Visible& visible,
-                                   const std::string& key);
+/// The job of a gang or pod "ns/name", also with a kind and a colon before it; null: none, or this user
+/// may not see it.
+const JobIndex::Entry* job_of_gang(const World& world, const Visible& visible, std::string key);
 
 }  // namespace muster::portal

@@ -17,6 +17,9 @@ const resourceWord = (name: string): string =>
   name === 'nvidia.com/gpu' ? t('GPUs') : name === 'cpu' ? t('CPU cores') : name === 'memory' ? t('Memory') : name === 'pods' ? t('Pods') : name;
 const amount = (name: string, n: number): string => (name === 'memory' || name.includes('storage') ? bytes(n) : name === 'cpu' ? num(n / 1000) : num(n));
 
+/** Of a gang or pod "kind:namespace/name". */
+const shortName = (key: string): string => key.replace(/^.*[:/]/, '');
+
 /** The reason in plain words where its numbers allow it; null: the engine's own words are best. */
 export function plainReason(wait: Wait): string | null {
   const s = wait.shortages.find((x) => x.wanted > x.available) ?? wait.shortages[0];
@@ -28,7 +31,7 @@ export function plainReason(wait: Wait): string | null {
     case 'GuaranteedToOthers': return values ? t('What is free is guaranteed to others: {queue} wants {wanted} {resource}, {available} are left for it.', values) : null;
     case 'BehindOthers': return wait.ahead ? t('{n} ahead of it in a queue that keeps its order.', { n: num(wait.ahead) }) : null;
     case 'WaitingForVictims': return t('Room is being made: evictions are under way, and its place is held.');
-    case 'HeldForReservation': return wait.subject ? t('Room is free but held for {name}.', { name: wait.subject.replace(/^.*[:/]/, '') }) : null;
+    case 'HeldForReservation': return wait.subject ? t('Room is free but held for {name}.', { name: shortName(wait.subject) }) : null;
     default: return null;
   }
 }
@@ -39,7 +42,7 @@ const inOurTime = (text: string): string => text.replace(/\d{4}-\d\d-\d\dT[\d:.]
 export function Sentence({ wait }: { wait: Wait }): JSX.Element {
   const plain = plainReason(wait);
   const text = inOurTime(wait.text);
-  return <><p class="say">{plain ?? `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`}</p>{plain ? <p class="faint engine-words">{wait.text}</p> : null}</>;
+  return <><p class="say">{plain ?? `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`}</p>{plain ? <p class="faint engine-words">{wait.start ? wait.text.replace(/; expected to start at \S+/, '') : wait.text}</p> : null}</>;
 }
 
 export function Shortages({ wait }: { wait: Wait }): JSX.Element | null {
@@ -136,7 +139,7 @@ export function Holds({ wait }: { wait: Wait }): JSX.Element | null {
   if (!wait.preemption && !(wait.subject && wait.until)) return null;
   return (
     <p class="faint" style={{ marginTop: '8px' }}>
-      {wait.subject && wait.until ? <>{wait.subjectId ? <A class="link" href={jobHref(wait.subjectId)}>{wait.subject}</A> : wait.subject} {t('until {time}', { time: clock(wait.until, serverNow()) })}. </> : null}
+      {wait.subject && wait.until ? <>{wait.subjectId ? <A class="link" href={jobHref(wait.subjectId)}>{shortName(wait.subject)}</A> : shortName(wait.subject)} {t('until {time}', { time: clock(wait.until, serverNow()) })}. </> : null}
       {wait.preemption}
     </p>
   );
