@@ -235,6 +235,10 @@ with PortalCluster("--hollow", "--pai-rest", f"127.0.0.1:{rest}", portal=portal,
     alice.sign_in(user="alice", password="alice-password")
     carol.sign_in(user="carol", password="carol-password")
     check("both are signed in", alice.get(f"{API}/counts")[0] == carol.get(f"{API}/counts")[0] == 200)
+    seen = admin.json("GET", f"{API}/sessions/seen")[1]
+    now = time.time() * 1000
+    check("administrators see when each was here", all(now - seen[who] < 60_000 for who in ("alice", "carol")), seen)
+    check("[12] others do not", alice.get(f"{API}/sessions/seen")[0] == 403)
     muster.kill()
     muster.start()
     changed_before_the_first_visit(rest, alice, carol)

@@ -135,6 +135,17 @@ Task<void> serve_sessions(ApiWorld api, ApiCall call) {
     co_await answer_json(call.writer, std::move(rows));
     co_return;
   }
+  if (call.path.size() == 2 && call.path[1] == "seen" && call.request.method == "GET") {
+    if (!call.visitor.user.admin) {
+      co_await answer(call.writer,
+                      error_answer(403, "Forbidden", "who was here when is for administrators"));
+      co_return;
+    }
+    json::Object seen;
+    for (const auto& [name, last] : api.sessions.last_seen()) seen[name] = last.us / 1000;
+    co_await answer_json(call.writer, std::move(seen));
+    co_return;
+  }
   if (call.path.size() == 2 && call.request.method == "DELETE") {
     const Session* session = api.sessions.by_id(call.path[1]);
     if (session != nullptr && (session->user.name == user || call.visitor.user.admin)) {

@@ -228,4 +228,13 @@ std::vector<const Session*> Sessions::of_user(const std::string& user) const {
   return found;
 }
 
+std::map<std::string, Time> Sessions::last_seen() const {
+  std::map<std::string, Time> seen;
+  for (const auto& [hash, session] : by_hash_) {
+    Time& last = seen[session->user.name];
+    last = std::max(last, session->seen);
+  }
+  return seen;
+}
+
 }  // namespace muster::portal

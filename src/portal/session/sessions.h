@@ -46,6 +46,8 @@ class Sessions {
   Task<void> end_user(std::string user, std::string but_id);
   [[nodiscard]] bool empty() const { return by_hash_.empty(); }
   [[nodiscard]] std::vector<const Session*> of_user(const std::string& user) const;
+  /// By user: when one of their sessions was last used.
+  [[nodiscard]] std::map<std::string, Time> last_seen() const;
   /// Rights that were looked up anew just now.
   void set_user(const std::string& id, User user);
   /// The password is changed from here: the session goes on with the new one.

@@ -126,8 +126,6 @@ export interface PaiUser {
   storageConfig: string[];
   grouplist: string[];
   extension: Record<string, unknown>;
-  /** When a session or token of this user was last seen. */
-  lastSeen?: Millis | null;
 }
 export interface PaiGroup {
   groupname: string;

@@ -1,7 +1,7 @@
 /** User Management: who there is, what they may use. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { call, pai } from '../../api';
+import { call, get, pai } from '../../api';
 import { num } from '../../format';
 import { closeDialog, said, showDialog, toast } from '../../parts/dialog';
 import { Icon } from '../../parts/icon';
@@ -18,7 +18,11 @@ export default function Users(): JSX.Element {
   const [vcs, setVcs] = useState<string[]>([]);
   const [wrong, setWrong] = useState('');
   const [chosen, choose] = useState<Set<string>>(new Set());
-  const ask = (): void => { pai.get<PaiUser[]>('/users').then((u) => { set(u); setWrong(''); }, (e: unknown) => setWrong(said(e))); };
+  const [seen, setSeen] = useState<Record<string, number>>({});
+  const ask = (): void => {
+    pai.get<PaiUser[]>('/users').then((u) => { set(u); setWrong(''); }, (e: unknown) => setWrong(said(e)));
+    get<Record<string, number>>('/sessions/seen').then(setSeen, () => {});
+  };
   useEffect(() => { document.title = `${t('User Management')} · Muster`; ask(); pai.get<Record<string, unknown>>('/virtual-clusters').then((v) => setVcs(Object.keys(v)), () => setVcs(session.value?.vcs ?? [])); }, []);
   const q = param('q').toLowerCase();
   const shown = users?.filter((u) => !q || u.username.toLowerCase().includes(q) || (u.email ?? '').toLowerCase().includes(q)).sort((a, b) => a.username.localeCompare(b.username)) ?? [];
@@ -31,7 +35,7 @@ export default function Users(): JSX.Element {
         <div class="table"><table class="rows">
           <thead><tr><th style={{ width: '46px' }}><span class="sr">{t('Select')}</span></th><th>{t('User Name')}</th><th>{t('Admin')}</th><th class="less">{t('Email')}</th><th class="less">{t('Virtual Clusters')}</th><th class="num less">{t('Last seen')}</th><th class="num">{t('Actions')}</th></tr></thead>
           <tbody>{shown.slice(0, 500).map((u) => (
-            <tr key={u.username}><td><input type="checkbox" aria-label={t('Select {name}', { name: u.username })} checked={chosen.has(u.username)} onClick={() => { const next = new Set(chosen); if (!next.delete(u.username)) next.add(u.username); choose(next); }} /></td><td class="name"><A href={`/jobs?user=${encodeURIComponent(u.username)}`}>{u.username}</A></td><td>{u.admin ? t('Yes') : t('No')}</td><td class="less">{u.email || '–'}</td><td class="less cut" style={{ maxWidth: '300px' }}>{u.admin ? t('all') : u.virtualCluster?.join(', ')}</td><td class="num less"><Ago at={u.lastSeen ?? null} /></td>
+            <tr key={u.username}><td><input type="checkbox" aria-label={t('Select {name}', { name: u.username })} checked={chosen.has(u.username)} onClick={() => { const next = new Set(chosen); if (!next.delete(u.username)) next.add(u.username); choose(next); }} /></td><td class="name"><A href={`/jobs?user=${encodeURIComponent(u.username)}`}>{u.username}</A></td><td>{u.admin ? t('Yes') : t('No')}</td><td class="less">{u.email || '–'}</td><td class="less cut" style={{ maxWidth: '300px' }}>{u.admin ? t('all') : u.virtualCluster?.join(', ')}</td><td class="num less"><Ago at={seen[u.username] ?? null} /></td>
               <td class="num"><button class="button small" aria-label={t('Edit {name}', { name: u.username })} onClick={() => editUser(u, vcs, ask)}>{t('Edit')}</button> <button class="button small" aria-label={t('Sign {name} out everywhere', { name: u.username })} onClick={() => { call('DELETE', `/sessions?user=${encodeURIComponent(u.username)}`).then(() => toast(t('{name} is signed out', { name: u.username })), (e: unknown) => toast(said(e))); }}>{t('Sign out')}</button> <button class="button small danger" aria-label={t('Remove {name}', { name: u.username })} disabled={u.username === session.value?.user} onClick={() => remove(u, ask)}>{t('Remove')}</button></td></tr>
           ))}</tbody>
         </table></div>
