@@ -18,7 +18,7 @@ class Check {
 
   Decision run() {
     out_.at = now_;
-    out_.revision = engine_.digest();
+    if (ask_.revision) out_.revision = engine_.digest();
     count();
     if (!draft_.refused.empty()) {
       out_.fate = Fate::kRefused;

@@ -30,13 +30,14 @@ struct Decision {
   Forecast forecast;                 ///< Of the first part of it that waits.
   std::vector<Alternative> alternatives;
   Time at;
-  std::uint64_t revision = 0;
+  std::uint64_t revision = 0;  ///< 0: nobody asked for it.
 };
 
 struct CheckAsk {
   Asker asker;
   bool alternatives = true;
   bool forecast = true;
+  bool revision = true;  ///< Takes a look at all of the state.
   Duration horizon = std::chrono::hours(24 * 7);
   std::function<bool()> go_on;  ///< Asked before each trial and course; null: always.
 };

@@ -139,7 +139,7 @@ json::Value decision_json(const Decision& decision, const Naming& name) {
     alternatives.push_back(alternative_json(one, name));
   out["alternatives"] = std::move(alternatives);
   out["at"] = format_time(decision.at);
-  out["revision"] = std::to_string(decision.revision);
+  if (decision.revision != 0) out["revision"] = std::to_string(decision.revision);
   return out;
 }
 

@@ -103,13 +103,15 @@ Task<Result<json::Value>> Service::check(Visitor visitor,
   const auto draft = std::make_shared<const Draft>(std::move(*drafted));
   const auto ask = std::make_shared<CheckAsk>();
   const auto decision = std::make_shared<Decision>();
-  // Queues are read off the copy; who may use them is the loop's to say.
-  const auto queues = std::make_shared<std::vector<engine::QueueView>>();
-  if (OutlookPtr last = live_->last()) *queues = last->copy->queues();
-  ask->asker = asker_of(visitor, ns, draft->job(), *queues);
-  ask->asker.workers_min = wish.shape ? 1 : 0;
-  ask->asker.other_pieces = wish.shape;
-  ask->forecast = ask->alternatives = !wish.quick;
+  if (!wish.quick) {
+    // Queues are read off the copy; who may use them is the loop's to say.
+    std::vector<engine::QueueView> queues;
+    if (OutlookPtr last = live_->last()) queues = last->copy->queues();
+    ask->asker = asker_of(visitor, ns, draft->job(), queues);
+    ask->asker.workers_min = wish.shape ? 1 : 0;
+    ask->asker.other_pieces = wish.shape;
+  }
+  ask->forecast = ask->alternatives = ask->revision = !wish.quick;
   double most = visitor.administers() ? kAdminCpuS : kUserCpuS;
   if (wish.cpu_s > 0) most = std::min(most, wish.cpu_s);
   const auto done = co_await live_->look([=](engine::Engine& engine, Time now) {

@@ -90,8 +90,12 @@ Task<void> Follower::free_beside(std::shared_ptr<engine::Engine> engine) {
   co_await env_.run_on_worker([&engine] { engine.reset(); });
 }
 
+void Follower::free_later(std::shared_ptr<engine::Engine> copy) {
+  if (copy && !stopped_) env_.spawn(free_beside(std::move(copy)));
+}
+
 void Follower::let_go() {
-  if (engine_ && !stopped_) env_.spawn(free_beside(std::move(engine_)));
+  free_later(std::move(engine_));
   engine_.reset();
   leader_ = nullptr;
   steps_.clear();

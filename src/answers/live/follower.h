@@ -47,6 +47,9 @@ class Follower {
   /// An engine of the asker's own that knows what the one that decides knew at the call.
   Task<Result<std::shared_ptr<engine::Engine>>> copy();
 
+  /// A copy that nobody needs any more: the answer to a question does not wait for its end.
+  void free_later(std::shared_ptr<engine::Engine> copy);
+
   Task<void> stop();
 
   // For metrics and tests.

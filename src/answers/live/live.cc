@@ -40,10 +40,10 @@ Task<Result<void>> Live::look(std::function<void(engine::Engine& engine, Time no
   co_await env_.run_on_worker([&copy, now, spent, work = std::move(work)] {
     const double start = thread_cpu_s();
     work(*copy, now);
-    copy.reset();
     *spent = thread_cpu_s() - start;
   });
   cpu_s_ += *spent;
+  follower_.free_later(std::move(copy));
   co_return Result<void>();
 }
 
