@@ -8,6 +8,7 @@ import type { Refused } from '../shapes/base';
 import type { JobRow, State } from '../shapes/job';
 import { t } from '../text';
 import { minute } from '../state/ticker';
+import { shortReason } from './reason';
 
 /** Up to eight cells, as many filled as run. */
 export function TaskCells({ running, total, state }: { running: number; total: number; state: State }): JSX.Element {
@@ -86,7 +87,7 @@ export function StartStrip({ row, wide = false }: { row: JobRow; wide?: boolean 
 export function statusNote(row: JobRow): string {
   const now = serverNow();
   switch (row.state) {
-    case 'WAITING': return row.wait ? row.wait.text : row.phase === 'starting' ? t('starting') : '';
+    case 'WAITING': return row.wait ? shortReason(row.wait.text) : row.phase === 'starting' ? t('starting') : '';
     case 'RUNNING': return row.oppo ? t('on idle cells') : row.started ? span(now - row.started) : '';
     case 'STOPPING': return row.exit?.phrase ?? '';
     case 'SUCCEEDED': return row.started && row.ended ? t('took {span}', { span: span(row.ended - row.started) }) : '';

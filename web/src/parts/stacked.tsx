@@ -6,7 +6,15 @@ import 'uplot/dist/uPlot.min.css';
 import { num, slot } from '../format';
 import type { Usage } from '../shapes/cluster';
 import { colour, shownTheme } from '../state/theme';
-import { t } from '../text';
+import { language, t } from '../text';
+
+/** Seconds between two times on the axis. */
+const STEPS = [60, 120, 300, 600, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 345600];
+function tick(at: number, step: number): string {
+  const d = new Date(at * 1000);
+  if (step >= 86400) return `${d.getDate()} ${d.toLocaleDateString(language.value === 'zh' ? 'zh-CN' : 'en-GB', { month: 'short' })}`;
+  return `${String(d.getHours()).padStart(2, '0')}:${String(d.getMinutes()).padStart(2, '0')}`;
+}
 
 export default function Stacked({ usage, only, height = 190 }: { usage: Usage; only?: string[]; height?: number }): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
@@ -26,7 +34,7 @@ export default function Stacked({ usage, only, height = 190 }: { usage: Usage; o
       {
         width: box.current!.clientWidth, height, legend: { show: false }, cursor: { points: { show: false }, drag: { x: false, y: false } },
         scales: { y: { range: (_u, _min, max) => [0, Math.max(max * 1.05, 1)] } },
-        axes: [{ ...axis, grid: { show: false }, values: (_u, at) => at.map((s) => { const d = new Date(s * 1000); return `${String(d.getHours()).padStart(2, '0')}:${String(d.getMinutes()).padStart(2, '0')}`; }) }, { ...axis, size: 48, values: (_u, v) => v.map(num) }],
+        axes: [{ ...axis, size: 26, grid: { show: false }, incrs: STEPS, values: (_u, at, _axis, _space, step) => at.map((s) => tick(s, step)) }, { ...axis, size: 48, values: (_u, v) => v.map(num) }],
         series: [{}, ...names.map((n, i) => ({ label: n, stroke: colour(`--c${slot(n)}`), width: 1.5, fill: `${colour(`--c${slot(n)}`)}4d`, points: { show: false }, ...(i ? {} : {}) })).reverse()],
         bands: names.slice(1).map((_, i) => ({ series: [i + 1, i + 2] as [number, number] })),
       },

@@ -59,6 +59,30 @@ export const leaves = (all: Tenant[]): string[] => {
   return (busy.length ? busy : own).map((q) => q.name);
 };
 
+/** Parents with what those below them use and want; a parent's own figures may hold that already. */
+export const withSums = (all: Tenant[]): Tenant[] => {
+  const made = new Map(all.map((q) => [q.name, q]));
+  const sum = (a: Amounts, list: Amounts[]): Amounts => {
+    const of = (key: keyof Amounts): number => Math.max(a[key], list.reduce((n, x) => n + x[key], 0));
+    return { gpus: of('gpus'), cpuMilli: of('cpuMilli'), memoryBytes: of('memoryBytes') };
+  };
+  for (const q of [...all].sort((a, b) => b.depth - a.depth)) {
+    const below = all.filter((c) => c.parent === q.name).map((c) => made.get(c.name)!);
+    if (!below.length) continue;
+    const waits = (key: 'jobs' | 'gpus'): number => Math.max(q.waiting[key], below.reduce((n, c) => n + c.waiting[key], 0));
+    made.set(q.name, { ...q, used: sum(q.used, below.map((c) => c.used)), oppo: sum(q.oppo, below.map((c) => c.oppo)), waiting: { jobs: waits('jobs'), gpus: waits('gpus') } });
+  }
+  return all.map((q) => made.get(q.name)!);
+};
+
+/** Those of them that own, use or want something; all where none does. */
+export const holders = (all: Tenant[]): Tenant[] => {
+  const parents = new Set(all.map((q) => q.parent));
+  const own = all.filter((q) => !parents.has(q.name));
+  const some = own.filter((q) => q.used.gpus + q.oppo.gpus + q.waiting.gpus + q.guarantee.gpus + (q.capability?.gpus ?? 0) > 0);
+  return some.length ? some : own;
+};
+
 export interface NodeGpu {
   index: number;
   /** null = free. */

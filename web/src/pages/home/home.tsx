@@ -8,7 +8,7 @@ import { Glyph, stateWord } from '../../parts/glyph';
 import { Icon } from '../../parts/icon';
 import { ShareBar, ShareLegend } from '../../parts/sharebar';
 import { Empty, StartStrip, statusNote, Swatch } from '../../parts/small';
-import { leaves, type Counts, type Tenant, type Usage } from '../../shapes/cluster';
+import { holders, leaves, type Counts, type Tenant, type Usage } from '../../shapes/cluster';
 import type { JobRow, State } from '../../shapes/job';
 import { A, lazy } from '../../state/route';
 import { jobHref } from '../../state/url';
@@ -75,13 +75,14 @@ const Waiting = ({ rows, total }: { rows: JobRow[]; total: number }): JSX.Elemen
     <div class="table">
       <table class="rows">
         <thead><tr><th>{t('Name')}</th><th class="less">{t('VC / queue')}</th><th class="num">{t('GPUs')}</th><th class="less">{t('Why')}</th><th>{t('Start, next 8 h')}</th></tr></thead>
-        <tbody>{rows.map((r) => <tr key={r.id}><td class="name"><A href={jobHref(r.id)}>{r.name}</A></td><td class="less">{r.vc || r.queue}</td><td class="num">{num(r.gpus)}</td><td class="less cut" style={{ maxWidth: '300px' }} title={r.wait?.text}>{r.wait?.text}</td><td><StartStrip row={r} wide /></td></tr>)}</tbody>
+        <tbody>{rows.map((r) => <tr key={r.id}><td class="name"><A href={jobHref(r.id)}>{r.name}</A></td><td class="less">{r.vc || r.queue}</td><td class="num">{num(r.gpus)}</td><td class="less cut" style={{ maxWidth: '300px' }} title={r.wait?.text}>{statusNote(r)}</td><td><StartStrip row={r} wide /></td></tr>)}</tbody>
       </table>
     </div>
   </section>
 );
 
-const Tenants = ({ tenants }: { tenants: Tenant[] }): JSX.Element => {
+const Tenants = ({ tenants: all }: { tenants: Tenant[] }): JSX.Element => {
+  const tenants = holders(all);
   const scale = Math.max(...tenants.map((q) => Math.max(q.capability?.gpus ?? 0, q.guarantee.gpus, q.used.gpus + q.oppo.gpus, q.capability ? 0 : q.total.gpus)), 1);
   return (
     <section class="card">
@@ -92,7 +93,7 @@ const Tenants = ({ tenants }: { tenants: Tenant[] }): JSX.Element => {
           <tbody>
             {tenants.map((q) => (
               <tr key={q.name}>
-                <td class="name" style={{ paddingLeft: `${16 + q.depth * 14}px` }}><Swatch of={q.name} /> <A href={`/queues/${q.name}`}>{q.name}</A></td>
+                <td class="name"><Swatch of={q.name} /> <A href={`/queues/${q.name}`}>{q.name}</A></td>
                 <td class="less"><ShareBar tenant={q} scale={scale} /></td>
                 <td class="num strong">{num(q.used.gpus)}</td><td class="num">{num(q.guarantee.gpus)}</td><td class="num">{dash(q.oppo.gpus)}</td><td class="num">{dash(q.waiting.gpus)}</td>
                 <td class="num less">{percent(q.used.cpuMilli, q.total.cpuMilli)}</td><td class="num less">{percent(q.used.memoryBytes, q.total.memoryBytes)}</td><td class="num less">{dash(q.badCells)}</td>

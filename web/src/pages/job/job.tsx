@@ -109,27 +109,30 @@ function Facts({ d }: { d: JobDetail }): JSX.Element {
 function Overview({ d }: { d: JobDetail }): JSX.Element {
   const w = d.wait;
   const alts = useAlternatives(d.row.id, w);
+  const request = <section class="card"><header><h2>{t('Request')}</h2></header><div class="in"><Request d={d} />{d.description ? <p class="soft" style={{ marginTop: '8px', overflowWrap: 'anywhere' }}>{d.description}</p> : null}</div></section>;
+  // Where the reason is short there is room under it.
+  const brief = !!w && w.byCause.length + w.aheadFirst.length < 4;
   return (
     <>
       <FailureBox detail={d} />
       {w ? (
         <div class="two">
-          <section class="card says tone toned-WAITING">
+          <div class="stack"><section class="card says tone toned-WAITING">
             <header><h2>{t('Why it waits')}</h2><span class="note end">{t('as of {time}', { time: clock(w.at, serverNow(), true) })}</span></header>
             <div class="in"><Sentence wait={w} /><Shortages wait={w} />
               {w.byCause.length ? <h3 class="sub-title">{t('The {n} nodes', { n: num(w.nodesTotal) })}<span class="faint">{t('by what stands in the way')}</span></h3> : null}
               <Causes id={d.row.id} wait={w} /><AheadList wait={w} /><Holds wait={w} /></div>
-          </section>
+          </section>{brief ? request : null}</div>
           <div class="stack">
             <section class="card"><header><h2>{t('Expected start')}</h2></header><div class="in"><ExpectedStart wait={w} name={d.row.name} /></div></section>
             {alts.length ? <section class="card"><header><h2>{t('Would start now')}</h2><span class="note">{t('each tried on a copy of the cluster')}</span></header><div class="in"><Alternatives list={alts} id={d.row.id} /></div></section> : null}
-            <section class="card"><header><h2>{t('Request')}</h2></header><div class="in"><Request d={d} /></div></section>
+            {brief ? null : request}
           </div>
         </div>
       ) : null}
       <TimelineCard id={d.row.id} state={d.row.state} />
       <Tasks d={d} path={[]} />
-      {w ? null : <section class="card"><header><h2>{t('Request')}</h2></header><div class="in"><Request d={d} />{d.description ? <p class="soft" style={{ marginTop: '8px', overflowWrap: 'anywhere' }}>{d.description}</p> : null}</div></section>}
+      {w ? null : request}
     </>
   );
 }

@@ -42,12 +42,12 @@ export function columnsFor(n: Narrow, choosing: Choosing): Column<JobRow>[] {
     { key: 'tasks', word: t('Tasks'), width: 76, sort: 'tasks', cls: 'clip', cell: (r) => <TaskCells {...r.tasks} state={r.state} /> },
     { key: 'gpus', word: t('GPUs'), width: 58, num: true, sort: 'gpus', cell: (r) => (r.gpus ? num(r.gpus) : '–') },
     { key: 'prio', word: t('Priority'), width: 84, sort: 'prio', cell: (r) => <span title={String(r.prio.number)}>{r.prio.class || r.prio.number || '–'}</span> },
-    { key: 'status', word: t('Status'), width: n.open ? 190 : 230, sort: 'state', cell: (r) => <span title={statusNote(r)}><span class={`word ${r.state}`}>{stateWord(r.state)}</span> <span class="faint">{statusNote(r)}</span></span> },
+    { key: 'status', word: t('Status'), width: n.open ? 172 : 230, sort: 'state', cell: (r) => <span title={r.wait?.text || statusNote(r)}><span class={`word ${r.state}`}>{stateWord(r.state)}</span> <span class="faint">{statusNote(r)}</span></span> },
     { key: 'start', word: t('Start, next 8 h'), width: 132, sort: 'start', cls: 'clip', cell: (r) => <><StartStrip row={r} /><RowActions row={r} /></> },
   ];
   for (const key of ['kind', 'retries', 'prio', 'duration', 'tasks', 'user', 'submitted', 'pick']) {
     const rest = inner - all.reduce((sum, c) => sum + (off(c.key) ? 0 : c.width), 0);
-    if (rest < 190) gone.add(key);
+    if (rest < (n.open ? 150 : 190)) gone.add(key);
   }
   return all.filter((c) => !off(c.key));
 }

@@ -8,8 +8,8 @@ import { useRows, useValue } from '../../live/use';
 import { closeDialog, said, showDialog, toast } from '../../parts/dialog';
 import { Glyph, stateWord } from '../../parts/glyph';
 import { ShareBar, ShareLegend } from '../../parts/sharebar';
-import { Ago, Choice, Empty, Skeleton, StartStrip, Swatch, Wrong } from '../../parts/small';
-import { leaves, type Amounts, type Tenant, type Usage } from '../../shapes/cluster';
+import { Ago, Choice, Empty, Skeleton, StartStrip, statusNote, Swatch, Wrong } from '../../parts/small';
+import { leaves, withSums, type Amounts, type Tenant, type Usage } from '../../shapes/cluster';
 import type { JobRow } from '../../shapes/job';
 import { A, goQuery, lazy, param, query } from '../../state/route';
 import { has, session } from '../../state/session';
@@ -20,7 +20,7 @@ const Stacked = lazy(() => import('../../parts/stacked'));
 export default function Queues({ rest }: { rest: string }): JSX.Element {
   const live = useValue<Tenant[]>('tenants');
   useEffect(() => { document.title = `${rest || t('Queues & VCs')} · Muster`; }, [rest]);
-  const list = live.value.value;
+  const list = live.value.value ? withSums(live.value.value) : null;
   if (live.error.value && !list) return <Wrong error={live.error.value} />;
   if (rest) { const one = list?.find((q) => q.name === rest); return list && !one ? <Wrong error={{ code: '404', message: t('There is no queue or virtual cluster {name}', { name: rest }) }} /> : one ? <One q={one} /> : <Skeleton />; }
   const scale = Math.max(...(list ?? []).map((q) => Math.max(q.capability?.gpus ?? 0, q.guarantee.gpus, q.used.gpus + q.oppo.gpus, q.total.gpus)), 1);
@@ -68,7 +68,7 @@ function One({ q }: { q: Tenant }): JSX.Element {
         <section class="card"><header><h2>{t('Share')}</h2><span class="end less"><ShareLegend /></span></header><div class="in"><ShareBar tenant={q} scale={Math.max(q.total.gpus, q.guarantee.gpus, q.used.gpus + q.oppo.gpus, q.capability?.gpus ?? 0)} />
           <div class="table"><table class="tight" style={{ marginTop: '12px' }}><thead><tr><th /><th class="num">{t('Used')}</th><th class="num">{t('Oppo')}</th><th class="num">{t('Lent')}</th><th class="num">{t('Guarantee')}</th><th class="num">{t('Deserved')}</th><th class="num">{t('Limit')}</th><th class="num">{t('Total')}</th></tr></thead><tbody>{line('GPUs', (a) => num(a.gpus))}{line(t('CPU cores'), (a) => num(a.cpuMilli / 1000))}{line(t('Memory'), (a) => bytes(a.memoryBytes))}</tbody></table></div></div></section>
         <Over names={[q.name]} />
-        <section class="card"><header><h2>{t('Waiting order')}</h2><span class="note">{num(waiting.total)}</span></header>{waiting.total ? <div class="table"><table class="rows"><thead><tr><th class="num">{t('Place')}</th><th>{t('Name')}</th><th>{t('User')}</th><th class="num">{t('GPUs')}</th><th class="less">{t('Why')}</th><th>{t('Start, next 8 h')}</th></tr></thead><tbody>{waiting.shown.map((id) => waiting.rows.get(id)!).filter(Boolean).sort((a, b) => (a.wait?.place ?? 1e9) - (b.wait?.place ?? 1e9)).map((r) => <tr key={r.id}><td class="num">{r.wait?.place ?? '–'}</td><td class="name"><A href={jobHref(r.id)}>{r.name}</A></td><td>{r.user}</td><td class="num">{num(r.gpus)}</td><td class="less cut" style={{ maxWidth: '420px' }}>{r.wait?.text}</td><td><StartStrip row={r} /></td></tr>)}</tbody></table></div> : <Empty title={t('Nothing waits here')} />}</section>
+        <section class="card"><header><h2>{t('Waiting order')}</h2><span class="note">{num(waiting.total)}</span></header>{waiting.total ? <div class="table"><table class="rows"><thead><tr><th class="num">{t('Place')}</th><th>{t('Name')}</th><th>{t('User')}</th><th class="num">{t('GPUs')}</th><th class="less">{t('Why')}</th><th>{t('Start, next 8 h')}</th></tr></thead><tbody>{waiting.shown.map((id) => waiting.rows.get(id)!).filter(Boolean).sort((a, b) => (a.wait?.place ?? 1e9) - (b.wait?.place ?? 1e9)).map((r) => <tr key={r.id}><td class="num">{r.wait?.place ?? '–'}</td><td class="name"><A href={jobHref(r.id)}>{r.name}</A></td><td>{r.user}</td><td class="num">{num(r.gpus)}</td><td class="less cut" style={{ maxWidth: '420px' }} title={r.wait?.text}>{statusNote(r)}</td><td><StartStrip row={r} /></td></tr>)}</tbody></table></div> : <Empty title={t('Nothing waits here')} />}</section>
         <section class="card"><header><h2>{t('Who holds what')}</h2><span class="note">{jobs(running.total)}, {percent(q.used.gpus, q.guarantee.gpus || q.total.gpus)}</span><A class="link end" href={`/jobs?${q.kind}=${q.name}&state=RUNNING&group=user`}>{t('by user')}</A></header>{running.total ? <div class="table"><table class="rows"><tbody>{running.shown.map((id) => running.rows.get(id)!).filter(Boolean).map((r) => <tr key={r.id}><td class="name"><Glyph state={r.state} /><span class="sr">{stateWord(r.state)}</span> <A href={jobHref(r.id)}>{r.name}</A></td><td>{r.user}</td><td class="num">{gpus(r.gpus)}</td><td>{r.oppo ? t('opportunistic') : ''}</td><td class="num"><Ago at={r.started} /></td></tr>)}</tbody></table></div> : <Empty title={t('Nothing runs here')} />}</section>
       </div>
     </>
