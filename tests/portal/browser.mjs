@@ -253,7 +253,41 @@ const parts = {
     }
     await admin.evaluate(() => localStorage.setItem('theme', 'light'));
   },
-  /** Every dialog that can be opened here, in both themes. Those of the cells are in lab.mjs, those of forecasts in answers.mjs. */
+  /** Pages that are about one thing, and those that need nobody to be signed in. */
+  async axe_objects() {
+    const held = await submit(admin, job('looked-at', 1, 'echo line; sleep 600'));
+    await eventually(async () => (await api(admin, 'GET', `/jobs/${encodeURIComponent(held)}`)).body.row.state === 'RUNNING', 20_000);
+    const waits = await submit(admin, job('waits-looked-at', 5, 'sleep 1')); // no node has so many
+    const task = (await api(admin, 'GET', `/tasks/${encodeURIComponent(held)}`)).body.rows[0].id;
+    const of = encodeURIComponent(held);
+    const stranger = await person();
+    const cases = [
+      ...['', '/tasks', '/timeline', '/events', '/logs', '/config'].map((tab) => [admin, `/jobs/${held}${tab}`]),
+      [admin, `/jobs/${waits}`], [admin, `/jobs?sel=${encodeURIComponent(waits)}`], [admin, '/jobs?group=user'], [admin, '/jobs?q=nothing-has-this-name'],
+      [admin, `/topology?sel=${of}`], [admin, '/topology?view=table'], [admin, '/nodes/node-0'], [admin, '/queues/default'], [admin, `/submit?clone=${of}`],
+      [admin, '/jobs/default/job/never-was'], [admin, '/no-such-page'], [stranger, '/login'], [stranger, '/login?next=/jobs'],
+    ];
+    for (const theme of ['light', 'dark']) {
+      for (const page of [admin, stranger]) { await page.goto(`${address}/login`); await page.evaluate((v) => localStorage.setItem('theme', v), theme); }
+      for (const [page, at] of cases) {
+        await page.goto(address + at);
+        await page.locator('h1').first().waitFor();
+        await settled(page);
+        const found = await axe(page);
+        check(`55 axe finds nothing serious on ${at}, ${theme}`, found.length === 0, found.join(' | '));
+      }
+    }
+    const terminal = await tabOf(admin);
+    await terminal.goto(`${address}/terminal?job=${of}&task=${encodeURIComponent(task)}&command=sh`);
+    await eventually(async () => (await terminal.locator('.xterm-rows').innerText()).trim() !== '');
+    const found = await axe(terminal);
+    check('55 axe finds nothing serious in the terminal', found.length === 0, found.join(' | '));
+    await terminal.context().close();
+    await stranger.context().close();
+    await admin.evaluate(() => localStorage.setItem('theme', 'light'));
+    await api(admin, 'POST', '/jobs:act', { action: 'stop', ids: [held, waits] });
+  },
+  /** Every dialog that can be opened here, in both themes. Those of the cells are in lab.mjs, those of forecasts in answers.mjs, that for all that match in crowd.mjs. */
   async dialogs() {
     await api(admin, 'POST', '/pai/users', { username: 'to-remove', password: 'some-password', email: '', admin: false, virtualCluster: [] });
     await api(admin, 'POST', '/pai/groups', { groupname: 'to-remove', description: 'x', externalName: '', extension: {} });
@@ -278,6 +312,11 @@ const parts = {
       'tagging jobs': ['/jobs?q=in-dialogs', async () => { await admin.locator('tbody input[type=checkbox]').first().check(); await admin.getByRole('toolbar').getByRole('button', { name: 'Tag', exact: true }).click(); }],
       'stopping several jobs': ['/jobs?q=in-dialogs', async () => { for (const box of await admin.locator('tbody input[type=checkbox]').all()) await box.check(); await admin.getByRole('toolbar').getByRole('button', { name: 'Stop', exact: true }).click(); }],
       'the nodes of a cause': [`/jobs/${waits}`, () => admin.locator('.causes button, button.cause').first().click()],
+      'a job that can never run': ['/submit', async () => {
+        await writeEditor(admin, job('never-in-dialogs', 5, 'sleep 1'));
+        await eventually(async () => /Can never run/.test(await admin.getByRole('status', { name: 'Decision' }).innerText()));
+        await admin.getByRole('button', { name: 'Submit', exact: true }).click();
+      }],
       'a simulation': ['/sim', () => press('New simulation')],
       'the shortcuts': ['/', () => admin.keyboard.press('?')],
       'the palette': ['/', () => admin.keyboard.press('Control+k')],

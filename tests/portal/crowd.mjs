@@ -1,5 +1,5 @@
 // Checks of the portal in Chromium where there are many of something. crowd.py starts the cluster.
-import { address, api, ask, check, eventually, password, person, play, signIn, submit, tabOf } from './page.mjs';
+import { address, api, ask, axe, check, eventually, password, person, play, signIn, submit, tabOf, tasksOf } from './page.mjs';
 
 let admin;
 const kubectl = (...words) => ask(`@kubectl ${JSON.stringify(words)}`);
@@ -27,6 +27,8 @@ const parts = {
     await dialog.getByRole('heading', { name: 'Stop 1,234 jobs?' }).waitFor();
     const said = await dialog.innerText();
     check('29 the dialog counts by user and state', /alice[^]*\d+ (waiting|running)/.test(said) && /bob[^]*\d+ (waiting|running)/.test(said), said);
+    const found = await axe(admin);
+    check('55 axe finds nothing serious in the dialog for all that match', found.length === 0, found.join(' | '));
     check('29 keeping them is what Enter would do', (await admin.evaluate(() => document.activeElement?.textContent)) === 'Keep them');
     await ask('@jobs 1234 1235 stop-me');
     await eventually(async () => (await api(admin, 'GET', '/jobs?q=stop-me&limit=1')).body.total === 1235);
@@ -70,6 +72,41 @@ const parts = {
     const truth = async () => (await api(admin, 'GET', '/jobs?limit=20')).body.rows.map((r) => r.id).join();
     const shown = async () => (await admin.evaluate(() => [...document.querySelectorAll('tbody tr[data-id]')].slice(0, 20).map((r) => r.dataset.id).join()));
     check(`30 resumed, the list is what the server has (after ${made} changes)`, !!(await eventually(async () => (await truth()).startsWith(await shown()) || (await shown()).startsWith(await truth()), 5000)), async () => `${await shown()} and ${await truth()}`);
+  },
+
+  /** What live pages cost. Of the page its processor time is judged, not the time that passed: other suites run beside this one. */
+  async budgets() {
+    const jobs = await ask('@fill');
+    const page = await tabOf(admin);
+    const cdp = await page.context().newCDPSession(page);
+    let bytes = 0;
+    await cdp.send('Network.enable');
+    cdp.on('Network.webSocketFrameReceived', (e) => { bytes += e.response.payloadData.length; });
+    await cdp.send('Performance.enable');
+    await page.goto(`${address}/jobs`);
+    await page.locator('tbody tr[data-id]').nth(6).waitFor();
+    await ask('@churn 200');
+    await page.waitForTimeout(3000);
+    const look = async () => Object.fromEntries((await cdp.send('Performance.getMetrics')).metrics.map((m) => [m.name, m.value]));
+    await cdp.send('HeapProfiler.collectGarbage');
+    const [before, from] = [await look(), bytes];
+    const tasks = await tasksOf(page, () => page.waitForTimeout(20_000));
+    const after = await look();
+    const span = after.Timestamp - before.Timestamp;
+    await cdp.send('HeapProfiler.collectGarbage');
+    const heap = (await look()).JSHeapUsedSize / 1e6;
+    const made = await ask('@quiet');
+    const busy = (100 * tasks.reduce((sum, ms) => sum + ms, 0)) / 1000 / span;
+    check(`58 a live list of ${jobs} jobs at 200 changes/s keeps the page ${busy.toFixed(1)} % busy (10)`, tasks.length > 20 && busy <= 10, `${tasks.length} tasks, ${made} changes`);
+    check(`58 its longest task takes ${Math.max(...tasks).toFixed(1)} ms (50)`, Math.max(...tasks) <= 50);
+    check(`58 it is told ${((bytes - from) / span / 1000).toFixed(1)} kB/s (20)`, bytes > from && (bytes - from) / span / 1000 <= 20);
+    check(`58 its heap has ${heap.toFixed(1)} MB (60)`, heap > 0 && heap <= 60);
+    check('58 and at most 80 rows', (await page.evaluate(() => document.querySelectorAll('tbody tr').length)) <= 80);
+    await page.context().close();
+    const cost = JSON.parse(await ask('@portals 200 15'));
+    check(`58 two hundred open portals take ${cost['with changes'].toFixed(1)} % of a core (25)`, cost['with changes'] <= 25, JSON.stringify(cost));
+    check(`58 and ${cost.MiB.toFixed(2)} MiB each (1)`, cost.MiB <= 1, JSON.stringify(cost));
+    check(`58 each is told ${cost['kB/s'].toFixed(1)} kB/s (20)`, cost['kB/s'] > 0 && cost['kB/s'] <= 20, JSON.stringify(cost));
   },
 
   async rights() {

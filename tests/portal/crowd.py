@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """The portal in Chromium on a cluster with many nodes and jobs: acts on all that match, a list that changes two hundred
 times a second, a job of two thousand tasks, nodes that go and come back, who may do what, use over a restart. The checks
-are in crowd.mjs. By name alone, because they take minutes: `stops` (1,235 jobs) and `map` (10,000 nodes with 8 GPUs)."""
+are in crowd.mjs. By name alone, because they take minutes: `stops` (1,235 jobs) and `map` (10,000 nodes with 8 GPUs).
+`budgets` has 5,000 jobs, and by name alone 100,000."""
 import json
 import pathlib
 import sys
 import time
 
 from chromium import PASSWORD, drive, need_browser, with_password
-from load import Churn, cpu_s, seed, sleepers
+from load import Churn, cost_of_portals, cpu_s, seed, sleepers
 from visitor import PortalCluster
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -25,6 +26,13 @@ def restarted(muster):
     return f"{time.monotonic() - begun:.1f}"
 
 
+def filled(muster, jobs):
+    """So many jobs more, nearly all of which wait."""
+    seed(muster, jobs, 0, seconds="36000")
+    muster.wait_idle(600)
+    return jobs
+
+
 def kubectl(muster, arguments):
     done = muster.kubectl(*json.loads(arguments), check=False)
     return (done.stdout + done.stderr).strip() or "done"
@@ -34,6 +42,7 @@ def main():
     need_browser()
     check = Checks()
     only_map = sys.argv[1:] == ["map"]
+    many = 100_000 if sys.argv[1:] == ["budgets"] else 5_000
     with with_password(PortalCluster("--hollow", nodes=2, gpus=4)) as muster:
         seed(muster, 200 if only_map else 400, MAP_NODES if only_map else 24)
         churn = Churn(muster)
@@ -46,8 +55,10 @@ def main():
             "@restart": lambda _: restarted(muster),
             "@token": lambda arguments: muster.token_of(*arguments.split()),
             "@idle": lambda _: muster.wait_idle(120),
+            "@fill": lambda _: filled(muster, many),
+            "@portals": lambda words: json.dumps(cost_of_portals(muster, *map(int, words.split()))),
         }
-        parts = sys.argv[1:] if sys.argv[1:] else ["jobs", "rights", "many", "nodes", "usage"]
+        parts = sys.argv[1:] if sys.argv[1:] else ["jobs", "rights", "many", "nodes", "usage", "budgets"]
         program = pathlib.Path(__file__).with_suffix(".mjs")
         drive(check, program, muster.portal.rstrip("/"), parts, PASSWORD, requests)
     return check.close()

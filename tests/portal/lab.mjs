@@ -1,6 +1,6 @@
 // The course's experiments L2 to L7 in the portal, from signing in to the result. Configurations and jobs are the course's own files.
 import { readFileSync } from 'node:fs';
-import { address, api, ask, check, detail, eventually, password, person, play, root, say, seen, signIn, submit, writeEditor } from './page.mjs';
+import { address, api, ask, axe, check, detail, eventually, password, person, play, root, say, seen, signIn, submit, writeEditor } from './page.mjs';
 
 const LAB = `${root}/tests/data/lab6/`;
 const text = (name) => readFileSync(LAB + name, 'utf8');
@@ -36,6 +36,11 @@ async function decisionOf(page, file) {
   });
 }
 const editorHas = (page, file) => page.evaluate((name) => document.querySelector('.editor').shadowRoot.querySelector('.cm-content').innerText.includes(name), `name: ${file.replace('.yaml', '')}`);
+/** The dialog that is open, in the eyes of axe. */
+async function noFindings(what) {
+  const found = await axe(admin);
+  check(`55 axe finds nothing serious in the dialog for ${what}`, found.length === 0, found.join(' | '));
+}
 /** Administration > Scheduler, with the present file in the editor. */
 async function openScheduler() {
   await admin.goto(`${address}/admin/scheduler`);
@@ -49,6 +54,7 @@ async function configure(file) {
   const dialog = admin.getByRole('dialog');
   await eventually(async () => (await admin.getByText('as it is now').isVisible()) || (await dialog.isVisible()));
   if (await dialog.isVisible()) {
+    await noFindings('gangs that lose a guarantee');
     await dialog.getByLabel('Cluster').fill((await api(admin, 'GET', '/session')).body.cluster);
     await dialog.getByRole('button', { name: 'Apply' }).click();
   }
@@ -236,6 +242,7 @@ const parts = {
     await api(admin, 'PUT', '/hived', { text: `${text('hived-config-b.yaml')}# theirs\n`, resourceVersion: now.resourceVersion });
     await admin.getByRole('button', { name: 'Apply' }).click();
     const diff = await eventually(() => admin.getByRole('dialog').innerText());
+    await noFindings('two who change the cells at once');
     check('51 a change by somebody else meanwhile is shown', /# theirs/.test(diff ?? '') && /# mine/.test(diff ?? ''), diff);
     await openScheduler();
     await admin.getByRole('button', { name: 'Versions' }).click();

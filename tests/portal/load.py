@@ -2,6 +2,7 @@
 import http.client
 import json
 import pathlib
+import selectors
 import socket
 import subprocess
 import sys
@@ -10,11 +11,13 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from muster import ROOT  # noqa: E402
+from visitor import Visitor  # noqa: E402
 
 
-def seed(muster, jobs, nodes, gpus=8):
+def seed(muster, jobs, nodes, gpus=8, seconds="60,600,3600,36000"):
+    """`seconds`: how long jobs run, one of them."""
     program = str(ROOT / "tools" / "portal_seed")
-    sizes = ["--jobs", str(jobs), "--nodes", str(nodes), "--gpus", str(gpus)]
+    sizes = ["--jobs", str(jobs), "--nodes", str(nodes), "--gpus", str(gpus), "--seconds", seconds]
     subprocess.run([program, "--data", str(muster.data), *sizes], check=True, stdout=subprocess.DEVNULL)
 
 
@@ -87,6 +90,82 @@ class Churn:
 
 
 def cpu_s(muster):
-    """Processor seconds that it has used so far."""
-    fields = pathlib.Path(f"/proc/{muster.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / 100
+    """Processor seconds that it has used so far, by the kernel's clock of the process."""
+    return time.clock_gettime(~muster.process.pid << 3 | 2)
+
+
+def memory_mib(muster):
+    for line in pathlib.Path(f"/proc/{muster.process.pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    return 0
+
+
+def open_tabs(muster, count):
+    """So many live lists of all jobs, thirty to a session."""
+    tabs = []
+    for i in range(count):
+        if i % 30 == 0:
+            person = Visitor(muster.portal)
+            person.sign_in(muster.admin_token())
+        tab = person.live()
+        tab.say({"sub": 1, "topic": "jobs", "query": {"sort": "-submitted"}, "window": [0, 100]})
+        tab.say({"sub": 2, "topic": "counts"})
+        tabs.append(tab)
+    return tabs
+
+
+class Listener(threading.Thread):
+    """Reads what all tabs are told, as fast as it comes."""
+
+    def __init__(self, tabs):
+        super().__init__(daemon=True)
+        self.tabs, self.over, self.bytes = tabs, threading.Event(), 0
+
+    def run(self):
+        with selectors.DefaultSelector() as sockets:
+            for tab in self.tabs:
+                sockets.register(tab.socket, selectors.EVENT_READ)
+            while not self.over.is_set():
+                for key, _ in sockets.select(0.2):
+                    self.bytes += len(key.fileobj.recv(262144))
+
+
+def cost_of_portals(muster, count, seconds):
+    """What so many open portals cost, at rest and under 200 changes a second: shares of a core in percent, what each is
+    told and what memory each takes."""
+    churn = Churn(muster)
+
+    def share():
+        used, begun = cpu_s(muster), time.monotonic()
+        time.sleep(seconds)
+        return (cpu_s(muster) - used) / (time.monotonic() - begun) * 100
+
+    churn.start("200")
+    time.sleep(2)
+    alone = share()
+    churn.stop("")
+    before = memory_mib(muster)  # what the changes by themselves have left is in it
+    tabs = open_tabs(muster, count)
+    listener = Listener(tabs)
+    listener.start()
+    time.sleep(3)
+    rest = share()
+    churn.start("200")
+    time.sleep(2)
+    heard = listener.bytes
+    together = share()
+    rate = (listener.bytes - heard) / seconds / count / 1000
+    churn.stop("")
+    memory = (memory_mib(muster) - before) / count
+    listener.over.set()
+    listener.join()
+    for tab in tabs:
+        tab.socket.close()
+    return {
+        "at rest": rest,
+        "changes alone": alone,
+        "with changes": max(0.0, together - alone),
+        "kB/s": rate,
+        "MiB": max(0.0, memory),
+    }
