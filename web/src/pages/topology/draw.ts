@@ -80,6 +80,20 @@ export function draw(c: CanvasRenderingContext2D, p: Plain, l: Layout, look: Loo
   c.restore();
 }
 
+/** Draws anew those blocks of the whole map that have a node that changed; the outlines of a selected job reach beyond them. */
+export function redraw(c: CanvasRenderingContext2D, p: Plain, l: Layout, look: Look, margin: number): void {
+  for (const b of l.blocks) {
+    if (!b.nodes.some((n) => p.changed.has(n))) continue;
+    c.save();
+    c.beginPath();
+    c.rect(b.x + margin - 1, b.y + margin - 1, b.w + 2, b.h + 2);
+    c.clip();
+    draw(c, p, { ...l, blocks: [b] }, look, { x: -margin, y: -margin, w: l.width + 2 * margin, h: l.height + 2 * margin });
+    c.restore();
+  }
+  p.changed.clear();
+}
+
 function heading(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, b: Layout['blocks'][number]): void {
   if (l.head < 14) return;
   c.globalAlpha = 1;

@@ -19,6 +19,7 @@ test('run-lengths are undone and counted', () => {
 });
 test('a difference touches what it names', () => {
   const p = patched(plain(made(2, 2)), { at: 1, owner: [4, 1], states: [3, 1], jobs: {} });
+  expect([...p.changed].sort()).toEqual([0, 3]);
   expect(p.owner[4]).toBe(1);
   expect(tally(p)).toEqual({ used: 5, oppo: 5, free: 19, held: 0, off: 8 });
 });

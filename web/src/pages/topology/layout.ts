@@ -13,6 +13,8 @@ export interface Plain {
   /** Number of the first GPU of each node, and one past the last. */
   first: Int32Array;
   bad: Set<number>;
+  /** Nodes that differences have changed; whoever has drawn them takes them out. */
+  changed: Set<number>;
 }
 function runs(coded: number[], size: number): Int32Array {
   const out = new Int32Array(size);
@@ -24,14 +26,23 @@ export function plain(t: Topology): Plain {
   const first = new Int32Array(t.nodes.length + 1);
   for (let i = 0; i < t.nodes.length; i++) first[i + 1] = first[i]! + (t.gpus[i] ?? 0);
   const size = first[t.nodes.length]!;
-  return { source: t, owner: runs(t.owner, size), idle: runs(t.idle ?? [], size), first, bad: new Set(t.bad ?? []) };
+  return { source: t, owner: runs(t.owner, size), idle: runs(t.idle ?? [], size), first, bad: new Set(t.bad ?? []), changed: new Set() };
 }
 /** Applies a difference in place and returns a new object, so that it is seen as changed. */
 export function patched(p: Plain, d: TopologyPatch): Plain {
-  for (let i = 0; i + 1 < d.owner.length; i += 2) p.owner[d.owner[i]!] = d.owner[i + 1]!;
-  for (let i = 0; i + 1 < d.states.length; i += 2) p.source.states[d.states[i]!] = d.states[i + 1]!;
+  for (let i = 0; i + 1 < d.owner.length; i += 2) { p.owner[d.owner[i]!] = d.owner[i + 1]!; p.changed.add(nodeOf(p, d.owner[i]!)); }
+  for (let i = 0; i + 1 < d.states.length; i += 2) { p.source.states[d.states[i]!] = d.states[i + 1]!; p.changed.add(d.states[i]!); }
+  if (d.bad) for (const g of [...d.bad, ...p.bad]) p.changed.add(nodeOf(p, g));
   for (const [k, job] of Object.entries(d.jobs ?? {})) p.source.jobs[Number(k)] = job;
   return { ...p, bad: d.bad ? new Set(d.bad) : p.bad };
+}
+
+/** The node of a GPU. */
+export function nodeOf(p: Plain, g: number): number {
+  let low = 0;
+  let high = p.source.nodes.length;
+  while (high - low > 1) { const mid = (low + high) >> 1; if (p.first[mid]! <= g) low = mid; else high = mid; }
+  return low;
 }
 
 export interface Block { name: string; note: number; nodes: number[]; x: number; y: number; w: number; h: number }

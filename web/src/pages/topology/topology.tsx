@@ -14,8 +14,8 @@ import { has } from '../../state/session';
 import { shownTheme } from '../../state/theme';
 import { withQuery } from '../../state/url';
 import { t } from '../../text';
-import { draw, type ColourBy, type Look } from './draw';
-import { fit, hit, layout, levelOf, patched, placeOf, plain, tally, type Grouping, type Hit, type Plain } from './layout';
+import { draw, redraw, type ColourBy, type Look } from './draw';
+import { fit, hit, layout, levelOf, nodeOf, patched, placeOf, plain, tally, type Grouping, type Hit, type Plain } from './layout';
 import { CellTree } from './tree';
 import { MapTable } from './table';
 
@@ -115,14 +115,19 @@ function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom 
     const w = l.width + 2 * MARGIN;
     const h = l.height + 2 * MARGIN;
     if (l.level !== 'cluster' || w * h * ratio * ratio > 24e6) return null;
-    const key = [map, turn, l, ratio, theme, look.by, look.selected, look.only, cursor];
-    if (far.current && key.every((k, i) => k === far.current!.key[i])) return far.current.canvas;
+    const key = [map.source, l, ratio, theme, look.by, look.selected, look.only, cursor];
+    if (far.current && key.every((k, i) => k === far.current!.key[i])) {
+      const c = far.current.canvas.getContext('2d')!;
+      if (!look.selected) redraw(c, map, l, { ...look, cursor }, MARGIN);
+      if (!look.selected || !map.changed.size) return far.current.canvas;
+    }
     const canvas = far.current?.canvas ?? document.createElement('canvas');
     canvas.width = w * ratio;
     canvas.height = h * ratio;
     const c = canvas.getContext('2d')!;
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     draw(c, map, l, { ...look, cursor }, { x: -MARGIN, y: -MARGIN, w, h });
+    map.changed.clear();
     far.current = { key, canvas };
     return canvas;
   };
@@ -176,12 +181,6 @@ function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom 
       {over ? <Card map={map} over={over} size={size} scroll={{ x: box.current?.scrollLeft ?? 0, y: box.current?.scrollTop ?? 0 }} /> : null}
     </div>
   );
-}
-function nodeOf(map: Plain, g: number): number {
-  let low = 0;
-  let high = map.source.nodes.length;
-  while (high - low > 1) { const mid = (low + high) >> 1; if (map.first[mid]! <= g) low = mid; else high = mid; }
-  return low;
 }
 function sentence(map: Plain, h: Hit): string {
   const o = h.gpu >= 0 ? map.owner[h.gpu]! : 0;
