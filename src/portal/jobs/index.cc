@@ -145,7 +145,15 @@ void JobIndex::apply_job(JobKind kind,
   }
   Entry& job = entry(key);
   job.object = new_object;
-  job.facts = job_facts(kind, object);
+  JobFacts facts = job_facts(kind, object);
+  if (facts.id != job.facts.id) {
+    // Its pods were seen first, under another name.
+    for (const auto& [name, task] : job.tasks) {
+      if (const auto node = nodes_.find(task.node); node != nodes_.end())
+        node->second.version = ++version_;
+    }
+  }
+  job.facts = std::move(facts);
   by_uid_[uid] = key;
   mark(key);
   if (kind == JobKind::kJob && !job.tasks.empty()) {
@@ -163,8 +171,10 @@ void JobIndex::hand_up(Entry& from, const std::string& key) {
     job_of_pod_[ns + name] = key;
     by_uid_[task.uid] = key;
     if (const auto node = nodes_.find(task.node); node != nodes_.end()) {
-      if (const auto at = node->second.find(ns + name); at != node->second.end())
+      if (const auto at = node->second.pods.find(ns + name); at != node->second.pods.end()) {
         at->second = {&to, &task};
+        node->second.version = ++version_;
+      }
     }
   }
   mark(key);
@@ -231,6 +241,12 @@ void JobIndex::apply_group(const client::ObjectPtr& old_object,
   mark(key);
 }
 
+void JobIndex::take_off(const std::string& node, const std::string& pod_key) {
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end() || found->second.pods.erase(pod_key) == 0) return;
+  found->second.version = ++version_;
+}
+
 void JobIndex::drop_task(const std::string& pod_key) {
   const auto found = job_of_pod_.find(pod_key);
   if (found == job_of_pod_.end()) return;
@@ -241,8 +257,7 @@ void JobIndex::drop_task(const std::string& pod_key) {
   const std::string name = pod_key.substr(pod_key.find('/') + 1);
   const auto task = job->second->tasks.find(name);
   if (task == job->second->tasks.end()) return;
-  if (const auto node = nodes_.find(task->second.node); node != nodes_.end())
-    node->second.erase(pod_key);
+  take_off(task->second.node, pod_key);
   by_uid_.erase(task->second.uid);
   // A pod that is a job of its own: with the pod the job is gone.
   if (job->second->object && kube::uid_of(*job->second->object) == task->second.uid)
@@ -279,14 +294,16 @@ void JobIndex::apply_pod(const client::ObjectPtr& old_object, const client::Obje
     job.facts.submitted = facts.created;
   }
   TaskFacts& task = job.tasks[facts.pod];
-  if (task.node != facts.node) {
-    if (const auto node = nodes_.find(task.node); node != nodes_.end()) node->second.erase(pod_key);
-  }
+  if (task.node != facts.node) take_off(task.node, pod_key);
   by_uid_[facts.uid] = key;
   task = std::move(facts);
   const bool holds = task.state != TaskState::kSucceeded && task.state != TaskState::kFailed;
-  if (!task.node.empty() && holds) nodes_[task.node][pod_key] = {&job, &task};
-  if (!task.node.empty() && !holds) nodes_[task.node].erase(pod_key);
+  if (!task.node.empty() && holds) {
+    Node& node = nodes_[task.node];
+    node.pods[pod_key] = {&job, &task};
+    node.version = version_;
+  }
+  if (!holds) take_off(task.node, pod_key);
   job_of_pod_[pod_key] = key;
   mark(key);
 }
@@ -360,7 +377,12 @@ const JobIndex::Entry* JobIndex::of_uid(const std::string& uid) const { return b
 const std::map<std::string, JobIndex::OnNode>& JobIndex::on_node(const std::string& node) const {
   static const std::map<std::string, OnNode> kNone;
   const auto found = nodes_.find(node);
-  return found == nodes_.end() ? kNone : found->second;
+  return found == nodes_.end() ? kNone : found->second.pods;
+}
+
+std::uint64_t JobIndex::node_version(const std::string& node) const {
+  const auto found = nodes_.find(node);
+  return found == nodes_.end() ? 0 : found->second.version;
 }
 
 }  // namespace muster::portal

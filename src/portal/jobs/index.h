@@ -66,6 +66,8 @@ class JobIndex {
     const TaskFacts* task = nullptr;
   };
   [[nodiscard]] const std::map<std::string, OnNode>& on_node(const std::string& node) const;
+  /// Changes with whatever runs there.
+  [[nodiscard]] std::uint64_t node_version(const std::string& node) const;
 
   /// Called on the loop, at most a few times a second, after changes.
   std::function<void()> on_change;
@@ -109,7 +111,12 @@ class JobIndex {
   std::vector<Entry*> by_slot_;
   std::unordered_map<std::string, std::string> job_of_pod_;    // "ns/name" -> key
   std::unordered_map<std::string, std::string> job_of_group_;  // "ns/name" -> key
-  std::unordered_map<std::string, std::map<std::string, OnNode>> nodes_;
+  struct Node {
+    std::map<std::string, OnNode> pods;
+    std::uint64_t version = 0;
+  };
+  void take_off(const std::string& node, const std::string& pod_key);
+  std::unordered_map<std::string, Node> nodes_;
   std::unordered_set<std::string> dirty_;
   std::uint64_t version_ = 1, told_ = 0;
 };

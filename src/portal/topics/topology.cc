@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "json/text.h"
 #include "portal/topics/node_row.h"
@@ -44,26 +45,50 @@ class TopologySource final : public Source {
     slots_.clear();
     jobs_.clear();
     free_.clear();
-    look(owners_, states_);
+    held_.clear();
+    looks_.assign(names_.size(), {});
+    states_.clear();
+    owners_.clear();
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      looks_[i] = look_at(i);
+      looks_[i].first = owners_.size();
+      states_.push_back(static_cast<std::int32_t>(names_[i]->state));
+      for (const std::int32_t owner : owners_of(*names_[i])) {
+        hold(owner, 1);
+        owners_.push_back(owner);
+      }
+    }
     return whole();
   }
 
+  /// Only nodes on which something has changed are looked into.
   std::optional<std::string> patch() override {
     if (membership_ != world_.nodes.membership()) return std::nullopt;
-    std::vector<std::int32_t> owners, states;
     told_jobs_.clear();
-    look(owners, states);
+    left_.clear();
     std::string changed, state_changes;
-    for (std::size_t i = 0; i < owners.size(); ++i) {
-      if (owners[i] != owners_[i])
-        changed += fmt::format("{}{},{}", changed.empty() ? "" : ",", i, owners[i]);
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      Look now = look_at(i);
+      now.first = looks_[i].first;
+      if (now == looks_[i]) continue;
+      if (now.gpus != looks_[i].gpus) return std::nullopt;
+      looks_[i] = now;
+      const auto state = static_cast<std::int32_t>(names_[i]->state);
+      if (state != states_[i])
+        state_changes += fmt::format("{}{},{}", state_changes.empty() ? "" : ",", i, state);
+      states_[i] = state;
+      std::size_t at = now.first;
+      for (const std::int32_t owner : owners_of(*names_[i])) {
+        if (owner != owners_[at]) {
+          changed += fmt::format("{}{},{}", changed.empty() ? "" : ",", at, owner);
+          hold(owners_[at], -1);
+          hold(owner, 1);
+          owners_[at] = owner;
+        }
+        ++at;
+      }
     }
-    for (std::size_t i = 0; i < states.size(); ++i) {
-      if (states[i] != states_[i])
-        state_changes += fmt::format("{}{},{}", state_changes.empty() ? "" : ",", i, states[i]);
-    }
-    owners_ = std::move(owners);
-    states_ = std::move(states);
+    forget_those_who_left();
     if (changed.empty() && state_changes.empty()) return "";
     std::string out = fmt::format(
         R"({{"at":{},"owner":[{}],"states":[{}],"jobs":{{)", world_.now(), changed, state_changes);
@@ -77,6 +102,20 @@ class TopologySource final : public Source {
   }
 
  private:
+  /// What a node was like when it was looked into.
+  struct Look {
+    std::uint64_t node = 0, jobs = 0;
+    std::int32_t gpus = 0;
+    std::size_t first = 0;  // its first GPU in owners_
+    bool operator==(const Look&) const = default;
+  };
+  [[nodiscard]] Look look_at(std::size_t i) const {
+    const NodeFacts& node = *names_[i];
+    return {.node = node.version,
+            .jobs = world_.jobs.node_version(node.name),
+            .gpus = std::max(0, node.gpus)};
+  }
+
   /// The number of a job in `jobs`, from 1.
   std::int32_t number_of(const JobIndex::Entry& entry) {
     const auto [at, fresh] = slots_.try_emplace(entry.facts.id, 0);
@@ -94,31 +133,36 @@ class TopologySource final : public Source {
     return at->second;
   }
 
-  void look(std::vector<std::int32_t>& owners, std::vector<std::int32_t>& states) {
-    std::vector<bool> seen(jobs_.size() + 1, false);
-    for (const NodeFacts* node : names_) {
-      states.push_back(static_cast<std::int32_t>(node->state));
-      for (const auto& owner : gpu_owners(world_, *node)) {
-        std::int32_t number = 0;
-        if (owner.entry != nullptr)
-          number = sees(*visible_, *owner.entry) ? number_of(*owner.entry) : number_of_others();
-        if (number > 0) {
-          if (seen.size() <= static_cast<std::size_t>(number))
-            seen.resize(static_cast<std::size_t>(number) + 1);
-          seen[static_cast<std::size_t>(number)] = true;
-        }
-        owners.push_back(number);
-      }
+  /// The numbers of the jobs on each GPU of a node; 0: free.
+  std::vector<std::int32_t> owners_of(const NodeFacts& node) {
+    std::vector<std::int32_t> numbers;
+    for (const auto& owner : gpu_owners(world_, node)) {
+      if (owner.entry == nullptr)
+        numbers.push_back(0);
+      else
+        numbers.push_back(sees(*visible_, *owner.entry) ? number_of(*owner.entry)
+                                                        : number_of_others());
     }
-    // Numbers of jobs that hold nothing any more are given to others next time.
-    for (auto at = slots_.begin(); at != slots_.end();) {
-      if (static_cast<std::size_t>(at->second) >= seen.size() ||
-          seen[static_cast<std::size_t>(at->second)]) {
-        ++at;
-        continue;
-      }
-      free_.push_back(at->second);
-      at = slots_.erase(at);
+    return numbers;
+  }
+
+  void hold(std::int32_t number, std::int32_t change) {
+    if (number <= 0) return;
+    const auto at = static_cast<std::size_t>(number);
+    if (held_.size() <= at) held_.resize(at + 1);
+    held_[at] += change;
+    if (held_[at] == 0) left_.push_back(number);
+  }
+
+  /// Numbers of jobs that hold nothing any more are given to others next time.
+  void forget_those_who_left() {
+    for (const std::int32_t number : left_) {
+      const auto at = static_cast<std::size_t>(number);
+      if (held_[at] != 0) continue;
+      const auto slot = slots_.find(jobs_[at - 1]);
+      if (slot == slots_.end() || slot->second != number) continue;
+      free_.push_back(number);
+      slots_.erase(slot);
     }
   }
 
@@ -223,9 +267,12 @@ class TopologySource final : public Source {
   Duration looked_{};
   std::vector<const NodeFacts*>
       names_;  // in the order of the answer; valid while membership_ holds
-  std::map<std::string, std::int32_t> slots_;
+  std::unordered_map<std::string, std::int32_t> slots_;
   std::vector<std::string> jobs_;
   std::vector<std::int32_t> free_, told_jobs_;
+  std::vector<std::int32_t> held_;  // by number: GPUs
+  std::vector<std::int32_t> left_;  // numbers that held nothing at some time of this look
+  std::vector<Look> looks_;         // by node
   std::vector<std::int32_t> owners_, states_;
 };
 
