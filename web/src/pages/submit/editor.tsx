@@ -54,7 +54,7 @@ export default function Editor(p: EditorProps): JSX.Element {
         extensions: [
           keymap.of([{ key: 'Mod-Enter', run: () => { now.current.submit?.(); return true; } }, ...defaultKeymap, ...historyKeymap, ...searchKeymap, ...completionKeymap, indentWithTab]),
           lineNumbers(), history(), drawSelection(), highlightActiveLine(), bracketMatching(), closeBrackets(), autocompletion(), search({ top: true }), lintGutter(), yaml(), indentUnit.of('  '), look, colours,
-          EditorView.contentAttributes.of({ 'aria-label': p.label }), EditorState.readOnly.of(p.readOnly ?? false),
+          EditorView.contentAttributes.of({ 'aria-label': p.label, tabindex: '0' }), EditorState.readOnly.of(p.readOnly ?? false),
           EditorView.updateListener.of((u) => { if (u.docChanged && !u.transactions.some((x) => x.annotation(outside))) now.current.changed(u.state.doc.toString()); }),
         ],
       }),
