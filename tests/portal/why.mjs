@@ -88,7 +88,7 @@ const parts = {
     await create(pod('slips', 2, { seconds: 3600 }));
     const wait = await waits('default/pod/slips', 'HeldForReservation');
     const page = await eventually(async () => { const seen = await main(); return /held for large/.test(seen) ? seen : null; }) ?? await main();
-    check('33 a reservation: the page says for whom the room is held', /Room is free, but held for large/.test(page), page);
+    check('33 a reservation: the page says for whom the room is held', /Room is free but held for large/.test(page), page);
     const promised = Date.parse(/expected to start at (\S+Z)/.exec((await detail(admin, 'default/pytorchjob/large')).wait.text)?.[1] ?? '');
     check('33 a reservation: until when, as the engine promised the holder', Math.abs((wait?.until ?? 0) - promised) <= 3000, `${promised} and ${JSON.stringify(wait)}`);
     const holder = admin.locator('section.says').getByRole('link', { name: 'large', exact: true }).first();
