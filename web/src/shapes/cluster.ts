@@ -79,7 +79,7 @@ export const withSums = (all: Tenant[]): Tenant[] => {
 export const holders = (all: Tenant[]): Tenant[] => {
   const parents = new Set(all.map((q) => q.parent));
   const own = all.filter((q) => !parents.has(q.name));
-  const some = own.filter((q) => q.used.gpus + q.oppo.gpus + q.waiting.gpus + q.guarantee.gpus + (q.capability?.gpus ?? 0) > 0);
+  const some = own.filter((q) => q.used.gpus + q.oppo.gpus + q.waiting.gpus + q.guarantee.gpus > 0);
   return some.length ? some : own;
 };
 
