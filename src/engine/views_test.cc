@@ -147,5 +147,23 @@ TEST_P(Views, AGangIsCountedInTheQueueItMovesTo) {
   EXPECT_EQ(e.queue("default")->gangs_running, 1);
 }
 
+TEST(Views, PodsThatAreSeenBeforeTheirNodeKeepTheirDevices) {
+  Engine e({});
+  Pod unknown = test::running(test::pod("ns/unknown", 1), "n0");
+  Pod known = test::running(test::pod("ns/known", 2), "n0");
+  known.device_indexes = {0, 1};
+  e.apply(PodUpsert{unknown});
+  e.apply(PodUpsert{known});
+  e.apply(NodeUpsert{test::node("n0", 4)});
+  EXPECT_EQ(e.pod("ns/known")->device_indexes, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(e.pod("ns/unknown")->device_indexes, std::vector<std::int32_t>{2});
+  EXPECT_EQ(e.node("n0")->free_devices, std::vector<std::int32_t>{3});
+  // A node that says for a while that it has no devices.
+  e.apply(NodeUpsert{test::node("n0", 0)});
+  e.apply(NodeUpsert{test::node("n0", 4)});
+  EXPECT_EQ(e.pod("ns/known")->device_indexes, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(e.node("n0")->free_devices, std::vector<std::int32_t>{3});
+}
+
 }  // namespace
 }  // namespace muster::engine

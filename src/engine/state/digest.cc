@@ -102,6 +102,7 @@ void State::digest(Digest& d) const {
   d.add(nodes_, pods_, free_pods_, gangs_, free_gangs_, tenants_, classes_);
   d.add(budgets_, namespaces_, anti_pods_, evictable_, families_, dirty_gangs_, completions_);
   history_.get().digest(d);
+  for (const auto& [pod, devices] : devices_told_) d.add(pod, devices);
   d.add(tenants_version_, victims_version_, next_seq_, epoch, attempts, binds, evictions);
 }
 

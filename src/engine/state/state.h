@@ -425,6 +425,7 @@ class State {
   ClassId class_of(const Pod& pod, TenantId tenant);
   [[nodiscard]] bool wants_cells(const PodState& pod) const;
   void set_gates(PodState& pod, bool held_back) const;
+  Positions devices_told(PodId id, const NodeState& node, const std::vector<std::int32_t>& indexes);
   std::size_t intern_resource(std::string_view name);
   void refresh_allocatable(NodeState& node);
   void rebuild_devices(NodeState& node);
@@ -511,6 +512,8 @@ class State {
   std::int64_t live_pods_ = 0;
   std::int64_t gangs_waiting_ = 0;
   std::uint64_t next_seq_ = 1;
+  /// By pod: the devices it is said to have, where its node is not known to have them (yet).
+  std::map<std::uint32_t, std::vector<std::int32_t>> devices_told_;
 };
 
 }  // namespace muster::engine

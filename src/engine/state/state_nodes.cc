@@ -105,6 +105,8 @@ void State::on(const NodeUpsert& e) {
   // Devices are assigned again to the pods that have them or for which they are held, by index
   // where it still exists.
   const auto indexes_of = [&](PodId p) {
+    if (const auto told = devices_told_.find(p.index()); told != devices_told_.end())
+      return told->second;
     std::vector<std::int32_t> indexes;
     for (const auto i : pods_[p.index()].devices) indexes.push_back(node.devices[i].index);
     return indexes;
@@ -114,13 +116,17 @@ void State::on(const NodeUpsert& e) {
   std::vector<std::pair<PodId, std::vector<std::int32_t>>> nominees;
   for (const PodId p : node.nominees) nominees.emplace_back(p, indexes_of(p));
   rebuild_devices(node);
-  for (const auto& [p, indexes] : owners) {
-    PodState& pod = pods_[p.index()];
-    pod.devices.clear();
-    take_devices(pod,
-                 node,
-                 indexes.empty() ? choose_devices(classes_[pod.cls.index()], node)
-                                 : devices_at(node, indexes));
+  // Whose devices are known comes first: the others get what is left.
+  for (const bool known : {true, false}) {
+    for (const auto& [p, indexes] : owners) {
+      if (indexes.empty() == known) continue;
+      PodState& pod = pods_[p.index()];
+      pod.devices.clear();
+      take_devices(
+          pod,
+          node,
+          known ? devices_told(p, node, indexes) : choose_devices(classes_[pod.cls.index()], node));
+    }
   }
   for (const auto& [p, indexes] : nominees) {
     PodState& pod = pods_[p.index()];

@@ -125,6 +125,18 @@ Positions State::devices_at(const NodeState& node, const std::vector<std::int32_
   return out;
 }
 
+/// Those that the node has; the rest is remembered until it has them.
+Positions State::devices_told(PodId id,
+                              const NodeState& node,
+                              const std::vector<std::int32_t>& indexes) {
+  Positions found = devices_at(node, indexes);
+  if (found.size() < indexes.size())
+    devices_told_[id.index()] = indexes;
+  else
+    devices_told_.erase(id.index());
+  return found;
+}
+
 void State::take_devices(PodState& pod, NodeState& node, const Positions& devices) {
   const std::int32_t milli = classes_[pod.cls.index()].device_milli();
   for (const auto i : devices) {
@@ -163,6 +175,7 @@ void State::lift(PodId id) {
   note_end(id, true);
   node.used -= classes_[pod.cls.index()].request;
   give_devices(pod, node);
+  devices_told_.erase(id.index());
   const PodId last = node.pods.back();
   node.pods[pod.in_node] = last;
   pods_[last.index()].in_node = pod.in_node;
@@ -439,7 +452,7 @@ void State::follow(PodId id, const Pod& spec) {
     place(id,
           node,
           spec.device_indexes.empty() ? choose_devices(classes_[pod.cls.index()], there)
-                                      : devices_at(there, spec.device_indexes));
+                                      : devices_told(id, there, spec.device_indexes));
     set_phase(id, PodPhase::kBound);
   }
   if (pod.node.valid()) {
