@@ -56,12 +56,18 @@ void CellPolicy::place_waiting(Time now, Plan& plan) {
   due_.reset();
   const auto holds_before = std::exchange(holds_, {});
   explained_.clear();
+  awaited_nodes_.clear();
+  for (const std::string& key : waiting_) {
+    Member& member = members_.at(key);
+    charge(member, 0);
+    // Its gang and its queue may be other ones by now.
+    read(member, state_.pod(state_.find_pod(key)));
+  }
+  charge_kept();
   tenants_.refresh(state_);
   std::vector<Rank> order;
   for (const std::string& key : waiting_) {
-    Member& member = members_.at(key);
-    // Its gang and its queue may be other ones by now.
-    read(member, state_.pod(state_.find_pod(key)));
+    const Member& member = members_.at(key);
     order.push_back(
         {member.spec.priority, tenants_.share(state_, member.tenant), member.created, key});
   }
@@ -73,6 +79,28 @@ void CellPolicy::place_waiting(Time now, Plan& plan) {
   }
   tell(order, plan);
   plan.reservations_changed = holds_ != holds_before;
+}
+
+/// Cells that are kept for a pod, because its gang has them or makes others leave them, are its
+/// queue's already: nobody else may have that part of the limit meanwhile.
+void CellPolicy::charge_kept() {
+  std::map<std::pair<std::string, std::int32_t>, std::int32_t> places;  // By gang and size.
+  for (const std::string& key : waiting_) {
+    Member& member = members_.at(key);
+    const bool in_gang = member.derived && !member.gang.empty();
+    const std::string name = in_gang ? gang_name(member.gang) : member.spec.group;
+    const Group* group = allocator_.find_group(name);
+    if (group == nullptr) continue;
+    const auto [left, fresh] = places.try_emplace({name, member.spec.leaves}, 0);
+    for (const Group::Member& part : group->members) {
+      if (!fresh || part.leaves != member.spec.leaves) continue;
+      left->second += static_cast<std::int32_t>(
+          std::count_if(part.slots.begin(), part.slots.end(), [](const auto& slot) {
+            return !slot.has_value();
+          }));
+    }
+    if (left->second-- > 0) charge(member, member.spec.leaves);
+  }
 }
 
 /// Gangs are told as one; the first of its members tells for all.
@@ -140,12 +168,15 @@ void CellPolicy::try_member(const std::string& key, Member& member, Time now, Pl
     member.refusal = makes_room ? waiting_for_victims() : std::move(*why);
     return;
   }
-  if (allocator_.find_group(member.spec.group) == nullptr) ++state_.attempts;
-  Decision decision =
-      allocator_.schedule({member.ref, member.spec, Phase::kFiltering, nullptr, now});
+  const Group* known = allocator_.find_group(member.spec.group);
+  if (known == nullptr) ++state_.attempts;
+  // Only the preempting phase sees that a cell which is being freed has turned bad.
+  const bool reserved = known != nullptr && known->state == GroupState::kPreempting;
+  const Phase first = reserved ? Phase::kPreempting : Phase::kFiltering;
+  Decision decision = allocator_.schedule({member.ref, member.spec, first, nullptr, now});
   // Filtering only says that victims would help; the preempting phase reserves their cells for this
   // gang.
-  if (decision.kind == Decision::Kind::kPreempt)
+  if (decision.kind == Decision::Kind::kPreempt && !reserved)
     decision = allocator_.schedule({member.ref, member.spec, Phase::kPreempting, nullptr, now});
   switch (decision.kind) {
     case Decision::Kind::kBind:
@@ -153,6 +184,7 @@ void CellPolicy::try_member(const std::string& key, Member& member, Time now, Pl
       return;
     case Decision::Kind::kPreempt:
       evict(key, decision, now, plan);
+      charge(member, member.spec.leaves);
       member.refusal = waiting_for_victims();
       return;
     case Decision::Kind::kWait:
@@ -167,7 +199,12 @@ void CellPolicy::try_member(const std::string& key, Member& member, Time now, Pl
 
 void CellPolicy::bind(const std::string& key, Member& member, BindInfo seat, Time now, Plan& plan) {
   const NodeId node = state_.find_node(seat.node);
-  MUSTER_CHECK(node.valid(), "cells gave a node that nobody has seen: " + seat.node);
+  if (auto why = unusable(node, seat.node)) {
+    // Its gang holds that place, whatever became of the node since.
+    awaited_nodes_.insert(seat.node);
+    member.refusal = std::move(*why);
+    return;
+  }
   const auto added = allocator_.add_allocated(member.ref, member.spec, seat, now);
   if (!added) {
     member.refusal = refusal_of(Reason::kTopology, added.error().message);
@@ -248,6 +285,19 @@ void CellPolicy::settle_gang(Member& member) const {
   for (const auto& [leaves, number] : pods_of_size) member.spec.members.push_back({number, leaves});
 }
 
+/// Why nothing new goes to the node.
+std::optional<Refusal> CellPolicy::unusable(NodeId id, const std::string& name) const {
+  const bool there = id.valid() && state_.node(id).live;
+  if (there && state_.node(id).spec->ready && !state_.node(id).spec->unschedulable)
+    return std::nullopt;
+  return refusal_of(Reason::kTopology,
+                    fmt::format("its gang holds cells for it on node {}, which {}",
+                                name,
+                                !there                        ? "is not there"
+                                : state_.node(id).spec->ready ? "is cordoned"
+                                                              : "is not ready"));
+}
+
 /// Asks for something that no cell is.
 std::optional<Refusal> CellPolicy::not_for_cells(const std::string& key,
                                                  const Member& member) const {
@@ -281,11 +331,18 @@ std::optional<Refusal> CellPolicy::unready(const Member& member) const {
                       fmt::format("its gang {} is not known yet: no such PodGroup", name));
   if (gang.spec->hold)
     return refusal_of(Reason::kGated, fmt::format("its gang {} is suspended", name));
-  const auto here = static_cast<std::int32_t>(gang.pods.size());
+  const std::int32_t here = gang.wanted + gang.bound + gang.succeeded;
   if (here >= gang.spec->min_member) return std::nullopt;
-  Refusal refusal =
-      refusal_of(Reason::kNotEnoughMembers,
-                 fmt::format("its gang {} has {} of {} pods", name, here, gang.spec->min_member));
+  const auto gated = std::count_if(gang.pods.begin(), gang.pods.end(), [this](PodId pod) {
+    return state_.pod(pod).held_back && !state_.pod(pod).node.valid();
+  });
+  Refusal refusal = refusal_of(
+      Reason::kNotEnoughMembers,
+      fmt::format("its gang {} has {} of {} pods{}",
+                  name,
+                  here,
+                  gang.spec->min_member,
+                  gated > 0 ? fmt::format(", beside {} with scheduling gates", gated) : ""));
   refusal.members_wanted = gang.spec->min_member;
   refusal.members_found = here;
   return refusal;

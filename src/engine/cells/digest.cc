@@ -53,7 +53,7 @@ void CellPolicy::digest(Digest& d) const {
     d.add(m.spared_until);
   }
   for (const auto& [vc, hold] : holds_) d.add(vc, hold.gang, hold.until);
-  d.add(waiting_, seen_, told_, due_, dirty_);
+  d.add(waiting_, seen_, told_, awaited_nodes_, due_, dirty_);
   rest_->digest(d);
 }
 

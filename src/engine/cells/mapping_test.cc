@@ -1,5 +1,5 @@
 // Promises that only a gang of several preassigned cells, bad nodes and a recovery can break. Found
-// by dst_cells.
+// by dst.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

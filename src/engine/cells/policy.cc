@@ -68,6 +68,7 @@ CellPolicy::CellPolicy(const CellPolicy& other, State& state)
       holds_(other.holds_),
       rest_holds_(other.rest_holds_),
       explained_(other.explained_),
+      awaited_nodes_(other.awaited_nodes_),
       due_(other.due_),
       dirty_(other.dirty_) {}
 
@@ -130,7 +131,7 @@ void CellPolicy::on(const NodeUpsert& event) {
 }
 
 void CellPolicy::node_seen(const std::string& name, bool healthy) {
-  if (allocator_.set_node(name, healthy)) dirty_ = true;
+  if (allocator_.set_node(name, healthy) || awaited_nodes_.contains(name)) dirty_ = true;
 }
 
 void CellPolicy::on(const GroupUpsert& event) {
@@ -260,6 +261,7 @@ void CellPolicy::add_bound(Member& member, BindInfo bind, Time now) {
 }
 
 void CellPolicy::charge(Member& member, std::int64_t devices) {
+  if (devices == 0 && member.counted == 0) return;
   tenants_.count(state_, member.tenant, devices - member.counted);
   if (member.counted_as_spare) spare_ -= member.counted;
   member.counted = devices;

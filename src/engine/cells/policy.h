@@ -60,7 +60,7 @@ class CellPolicy final : public Policy {
     Time created, ends;            ///< ends: zero while unknown.
     Duration expected_duration{};  ///< Zero: unknown.
     std::optional<BindInfo> bound;
-    std::int64_t counted = 0;       ///< Devices counted for its queue.
+    std::int64_t counted = 0;       ///< Devices counted for its queue, that has them or is to.
     bool counted_as_spare = false;  ///< Its priority was an opportunistic one then.
     Refusal refusal;                ///< Why it waits, as last looked at.
     // An eviction that failed is tried again later and later.
@@ -116,6 +116,7 @@ class CellPolicy final : public Policy {
 
   // What is decided (decide.cc).
   void place_waiting(Time now, Plan& plan);
+  void charge_kept();
   void try_member(const std::string& key, Member& member, Time now, Plan& plan);
   void bind(const std::string& key, Member& member, BindInfo seat, Time now, Plan& plan);
   void evict(const std::string& key, const Decision& decision, Time now, Plan& plan);
@@ -123,6 +124,7 @@ class CellPolicy final : public Policy {
   void settle_gang(Member& member) const;
   [[nodiscard]] std::optional<Refusal> not_for_cells(const std::string& key,
                                                      const Member& member) const;
+  [[nodiscard]] std::optional<Refusal> unusable(NodeId id, const std::string& name) const;
   [[nodiscard]] std::optional<Refusal> unready(const Member& member) const;
   [[nodiscard]] std::optional<Refusal> held_back(const Member& member, Time now) const;
   [[nodiscard]] std::optional<Refusal> kept_for_another(const Member& member, Time now) const;
@@ -151,7 +153,9 @@ class CellPolicy final : public Policy {
   std::map<std::string, Hold> holds_;        ///< By virtual cluster, of the last round.
   std::vector<Reservation> rest_holds_;      ///< Those of the policy beside.
   std::map<std::string, std::string> explained_;  ///< By gang, of the last round.
-  std::optional<Time> due_;                       ///< A round is due then though nothing happens.
+  /// Where gangs hold cells for pods that wait until the node is well again.
+  std::set<std::string> awaited_nodes_;
+  std::optional<Time> due_;  ///< A round is due then though nothing happens.
   bool dirty_ = true;
 };
 

@@ -80,6 +80,67 @@ TEST(CellPolicy, AGangWithoutAnnotationStartsWhole) {
   EXPECT_NE(why(e, "volcano:ns/job").find("insufficient capacity"), std::string::npos);
 }
 
+TEST(CellPolicy, AGangWaitsForItsPodsThatAreStillGated) {
+  Engine e = cluster();
+  e.apply(GroupUpsert{gang("volcano:ns/job", 2)});
+  e.apply(PodUpsert{member("w0", 4, "volcano:ns/job")});
+  Pod gated = member("w1", 4, "volcano:ns/job");
+  gated.gated = true;
+  e.apply(PodUpsert{gated});
+  EXPECT_TRUE(e.decide(kNow).binds.empty());
+  EXPECT_EQ(why(e, "volcano:ns/job"),
+            "its gang ns/job has 1 of 2 pods, beside 1 with scheduling gates");
+  gated.gated = false;
+  e.apply(PodUpsert{gated});
+  EXPECT_EQ(e.decide(kNow).binds.size(), 2U);
+}
+
+TEST(CellPolicy, APodOfARunningGangWaitsWhileTheNodeOfItsCellsIsNotWell) {
+  Engine e = cluster();
+  e.apply(GroupUpsert{gang("volcano:ns/job", 2)});
+  for (const char* name : {"w0", "w1"}) e.apply(PodUpsert{member(name, 4, "volcano:ns/job")});
+  const Plan first = e.decide(kNow);
+  ASSERT_EQ(first.binds.size(), 2U);
+  // Its node is cordoned, and the pod comes again: its gang's cells are there and nowhere else.
+  Node node = test::node(first.binds[1].node, 4);
+  node.unschedulable = true;
+  e.apply(NodeUpsert{node});
+  Pod again = member(first.binds[1].pod.substr(3), 4, "volcano:ns/job");
+  again.uid = "another";
+  e.apply(PodUpsert{again});
+  EXPECT_TRUE(e.decide(kNow).binds.empty());
+  EXPECT_EQ(why(e, "volcano:ns/job"),
+            fmt::format("its gang holds cells for it on node {}, which is cordoned", node.name));
+  e.apply(NodeRemove{node.name});
+  EXPECT_TRUE(e.decide(kNow).binds.empty());
+  e.apply(NodeUpsert{test::node(node.name, 4)});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{again.key});
+}
+
+TEST(CellPolicy, AGangForWhichOthersLeftIsNotBoundToANodeThatFailedMeanwhile) {
+  Engine e = cluster();
+  for (const char* name : {"o0", "o1", "o2"}) {
+    Pod idle = pod(name, 4);
+    idle.priority = -1;
+    e.apply(PodUpsert{idle});
+  }
+  ASSERT_EQ(e.decide(kNow).binds.size(), 3U);
+  e.apply(PodUpsert{pod("w0", 4)});
+  const Plan plan = e.decide(kNow);
+  ASSERT_EQ(plan.evicts.size(), 1U);
+  Node failed = test::node(plan.evicts[0].node, 4);
+  failed.ready = false;
+  e.apply(NodeUpsert{failed});
+  e.apply(PodRemove{plan.evicts[0].pod});
+  const Plan other = e.decide(kNow);
+  EXPECT_TRUE(other.binds.empty());
+  ASSERT_EQ(other.evicts.size(), 1U);
+  e.apply(PodRemove{other.evicts[0].pod});
+  const Plan last = e.decide(kNow);
+  ASSERT_EQ(bound(last), std::vector<std::string>{"ns/w0"});
+  EXPECT_EQ(last.binds[0].node, other.evicts[0].node);
+}
+
 TEST(CellPolicy, WhatIsWrittenOnThePodIsEnoughForARestart) {
   Engine e = cluster();
   e.apply(PodUpsert{pod("w0", 2)});
@@ -177,6 +238,35 @@ TEST(CellPolicy, WhoOnlyUsesWhatIsLeftOverLeavesAQueueAtItsLimit) {
   // Those without a right to it never do so themselves.
   e.apply(PodUpsert{spare("late", 0)});
   EXPECT_TRUE(e.decide(kNow).evicts.empty());
+}
+
+TEST(CellPolicy, AQueueKeepsItsLimitWhileAGangOfItWaitsForOthersToLeave) {
+  Engine e = cluster();
+  Queue vision{.name = "vision"};
+  vision.virtual_cluster = "a";
+  vision.capability = {{"nvidia.com/gpu", 5}};
+  e.apply(QueueUpsert{vision});
+  for (const char* name : {"o0", "o1", "o2"}) {
+    Pod idle = pod(name, 3, "b");
+    idle.priority = -1;
+    e.apply(PodUpsert{idle});
+  }
+  ASSERT_EQ(e.decide(kNow).binds.size(), 3U);
+  e.apply(PodUpsert{pod("large", 4, "vision")});
+  const Plan plan = e.decide(kNow);
+  ASSERT_EQ(plan.evicts.size(), 1U);
+  // Two would fit beside what runs, but not beside what is about to.
+  Pod two = pod("two", 2, "vision");
+  two.priority = -1;
+  e.apply(PodUpsert{two});
+  Pod one = pod("one", 1, "vision");
+  one.priority = -1;
+  e.apply(PodUpsert{one});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"ns/one"});
+  e.apply(PodRemove{plan.evicts[0].pod});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"ns/large"});
+  EXPECT_EQ(why(e, "ns/two"),
+            "queue vision may hold 5 nvidia.com/gpu, holds 5, and this gang needs 2");
 }
 
 TEST(CellPolicy, WhoBelongsToNoVirtualClusterIsToldSo) {
