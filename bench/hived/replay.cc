@@ -18,7 +18,7 @@
 #include <queue>
 
 #include "base/strings.h"
-#include "check.h"
+#include "books.h"
 #include "hived/annotations.h"
 #include "hived/config.h"
 #include "lib/data.h"

@@ -4,40 +4,38 @@
 
 #include <algorithm>
 
+#include "counts.h"
+
 namespace muster::dst {
 
 using namespace engine;  // the subject of this program
-
-namespace {
-
-bool any_negative(const Room& room) {
-  return room.cpu < 0 || room.pods < 0 ||
-         std::any_of(room.devices.begin(), room.devices.end(), [](auto d) { return d < 0; });
-}
-
-}  // namespace
 
 std::optional<std::string> Checks::plan(const Plan& plan) {
   failure_.reset();
   held_before_ = model_.held;
   bound_before_ = model_.bound;
   reserved_before_ = model_.reservations;
+  // Volcano's policy promises nothing to those that wait: it has no reservations, evicts action by
+  // action, and what it nominates is worked out anew in every session.
+  const bool promises = config_.policy == PolicyKind::kMuster;
   if (plan.reservations_changed) model_.reservations = plan.reservations;
-  hold(plan);
+  if (promises) hold(plan);
   evict(plan);
-  if (!failure_) failure_ = promises_.judge(plan, {reserved_before_, held_before_, bound_before_});
-  for (const auto& b : plan.binds) bind(b);
+  if (promises && !failure_)
+    failure_ = promises_.judge(plan, {reserved_before_, held_before_, bound_before_});
+  for (const auto& b : plan.binds) {
+    if (auto wrong = model_.carry_out(b)) fail(std::move(*wrong));
+  }
   if (failure_) return failure_;
   promises_.forget_started();
   gangs(plan);
   limits(plan);
-  held_room(plan);
-  need(plan);
-  if (++plans_ % 64 == 0) {
-    counts();
-    standings();
+  if (promises) {
+    held_room(plan);
+    need(plan);
   }
-  if (!failure_) nobody_left_behind(plan);
+  if (!failure_ && (++plans_ % 64 == 0 || thorough_)) failure_ = miscounted(model_, engine_);
+  if (!failure_ && promises) nobody_left_behind(plan);
   return failure_;
 }
 
@@ -83,7 +81,8 @@ void Checks::evict(const Plan& plan) {
       h.due = h.due && model_.root_of(model_.pods.at(key).spec) != model_.root_of(p.spec);
     const SimPod* winner = model_.someone_of(e.for_whom);
     if (winner == nullptr) return fail("eviction for nobody: " + e.for_whom);
-    if (e.kind == EvictKind::kPreempt &&
+    // Volcano asks its plugins in turn until somebody names victims, whatever their priorities are.
+    if (e.kind == EvictKind::kPreempt && config_.policy == PolicyKind::kMuster &&
         model_.priority_of(p.spec) >= model_.priority_of(winner->spec))
       fail("eviction of an equal or higher priority: " + e.pod);
     if (e.kind == EvictKind::kReclaim && model_.queue_of(winner->spec) == model_.queue_of(p.spec))
@@ -104,32 +103,6 @@ void Checks::evict(const Plan& plan) {
   }
 }
 
-void Checks::bind(const Bind& b) {
-  const auto it = model_.pods.find(b.pod);
-  if (it == model_.pods.end()) return fail("bind of unknown pod " + b.pod);
-  SimPod& p = it->second;
-  if (p.life != Life::kPending) return fail("bind of a pod that does not wait: " + b.pod);
-  if (p.spec.uid != b.uid) return fail("bind with a stale uid: " + b.pod);
-  if (p.spec.gated) return fail("bind of a gated pod: " + b.pod);
-  const auto n = model_.nodes.find(b.node);
-  if (n == model_.nodes.end()) return fail("bind to a node that is gone: " + b.node);
-  if (!n->second.spec.ready || n->second.spec.unschedulable)
-    return fail("bind to an unusable node: " + b.node);
-  if (!usable(n->second, p)) return fail("bind against the node selector: " + b.pod);
-  const auto wanted = p.spec.device_share_milli > 0 ? 1 : p.gpus;
-  if (static_cast<std::int64_t>(b.devices.size()) != wanted)
-    return fail(fmt::format("{} got {} devices, wanted {}", b.pod, b.devices.size(), wanted));
-  model_.held.erase(b.pod);
-  p.spec.node = b.node;
-  p.spec.device_indexes = b.devices;
-  p.spec.started = model_.now;
-  model_.set_life(p, Life::kBound);
-  const Room& room = n->second.room;
-  if (room.cpu < 0) fail("cpu overcommitted on " + b.node);
-  if (room.pods < 0) fail("too many pods on " + b.node);
-  if (any_negative(room)) fail("a device given twice on " + b.node);
-}
-
 void Checks::gangs(const Plan& plan) {
   std::set<std::string> touched;
   for (const auto& b : plan.binds) touched.insert(model_.pods.at(b.pod).spec.group);
@@ -141,7 +114,11 @@ void Checks::gangs(const Plan& plan) {
       continue;
     }
     const Group& g = group->second;
-    if (model_.bound[key] < g.min_member)
+    // Volcano's actions come one after the other: who starts may lose others in the same plan.
+    std::int32_t together = model_.bound[key];
+    for (const auto& e : plan.evicts)
+      together += config_.policy == PolicyKind::kVolcano && model_.pods.at(e.pod).spec.group == key;
+    if (together < g.min_member)
       fail(fmt::format("gang {} started with {} of {}", key, model_.bound[key], g.min_member));
     if (!g.parent.empty()) family(g.parent);
     if (g.topology.empty() || !g.topology[0].required) continue;
@@ -307,79 +284,6 @@ void Checks::need(const Plan& plan) {
     }
     if (!needed) return fail(fmt::format("{} was evicted for {} without need", name, winner));
   }
-}
-
-/// Counts everything from nothing: the model's own sums, and what the engine believes of every
-/// node.
-void Checks::counts() {
-  std::map<std::string, std::int64_t> used;
-  for (const auto& [key, p] : model_.pods) {
-    if (p.life == Life::kBound) used[model_.queue_of(p.spec)] += device_milli_of(p.spec);
-  }
-  for (const auto& q : model_.queues) {
-    if (used[q.name] != model_.used[q.name]) fail("the model lost count of queue " + q.name);
-  }
-  for (const auto& [name, n] : model_.nodes) {
-    const Room room = model_.counted_room(n);
-    if (room != n.room) fail("the model lost count of node " + name);
-    const auto view = engine_.node(name);
-    if (!view) {
-      fail("the engine does not know node " + name);
-      continue;
-    }
-    std::int64_t cpu = 0;
-    for (const auto& amount : view->used) cpu = amount.name == "cpu" ? amount.value : cpu;
-    const auto whole =
-        static_cast<std::size_t>(std::count(room.devices.begin(), room.devices.end(), 1000));
-    if (cpu != n.cpu - room.cpu || view->free_devices.size() != whole) {
-      fail(fmt::format("node {}: the engine counts {} cpu used, {} devices free; it is {} and {}",
-                       name,
-                       cpu,
-                       view->free_devices.size(),
-                       n.cpu - room.cpu,
-                       whole));
-    }
-  }
-}
-
-/// The gangs of each queue that run and that wait, against the engine's counters.
-void Checks::standings() {
-  struct Gang {
-    std::int32_t bound = 0, wanted = 0, least = 1;
-    std::string queue;
-  };
-  std::map<std::string, Gang> gangs;
-  for (const auto& [key, p] : model_.pods) {
-    Gang& gang = gangs[p.spec.group.empty() ? key : p.spec.group];
-    gang.queue = model_.queue_of(p.spec);
-    if (const auto group = model_.groups.find(p.spec.group); group != model_.groups.end())
-      gang.least = group->second.min_member;
-    if (p.life == Life::kBound) ++gang.bound;
-    if (p.life == Life::kPending && !p.spec.gated) ++gang.wanted;
-  }
-  std::map<std::string, std::pair<std::int32_t, std::int32_t>> counted;
-  for (const auto& [key, gang] : gangs) {
-    if (gang.bound > 0 && gang.bound >= gang.least)
-      ++counted[gang.queue].first;
-    else if (gang.wanted > 0)
-      ++counted[gang.queue].second;
-  }
-  std::int64_t waiting = 0;
-  for (const auto& q : model_.queues) {
-    const auto view = engine_.queue(q.name);
-    const auto [running, waits] = counted[q.name];
-    waiting += waits;
-    if (!view || view->gangs_running != running || view->gangs_waiting != waits)
-      fail(fmt::format(
-          "queue {}: the engine counts {} gangs running and {} waiting; it is {} and {}",
-          q.name,
-          view ? view->gangs_running : -1,
-          view ? view->gangs_waiting : -1,
-          running,
-          waits));
-  }
-  if (engine_.stats().gangs_waiting != waiting)
-    fail("the engine lost count of the gangs that wait");
 }
 
 /// The engine's indexes against a scan of everything: with no reservations in play, a pod or a gang

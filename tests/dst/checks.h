@@ -17,8 +17,13 @@ namespace muster::dst {
 
 class Checks {
  public:
-  Checks(Model& model, const engine::Engine& engine, const engine::Config& config)
-      : model_(model), engine_(engine), config_(config), promises_(model, engine, config) {}
+  /// Thorough: everything is counted anew after every plan, not only now and then.
+  Checks(Model& model, const engine::Engine& engine, const engine::Config& config, bool thorough)
+      : model_(model),
+        engine_(engine),
+        config_(config),
+        thorough_(thorough),
+        promises_(model, engine, config) {}
 
   /// What is wrong with the plan, if anything. Afterwards the model is as the plan wants it.
   std::optional<std::string> plan(const engine::Plan& plan);
@@ -29,20 +34,18 @@ class Checks {
   }
   void hold(const engine::Plan& plan);
   void evict(const engine::Plan& plan);
-  void bind(const engine::Bind& bind);
   void gangs(const engine::Plan& plan);
   void family(const std::string& key);
   void limits(const engine::Plan& plan);
   void held_room(const engine::Plan& plan);
   void need(const engine::Plan& plan);
   [[nodiscard]] std::size_t start_together(const std::string& root);
-  void counts();
-  void standings();
   void nobody_left_behind(const engine::Plan& plan);
 
   Model& model_;
   const engine::Engine& engine_;
   engine::Config config_;
+  bool thorough_;
   Promises promises_;
   std::map<std::string, Held> held_before_;
   std::map<std::string, std::int32_t> bound_before_;

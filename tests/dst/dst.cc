@@ -1,9 +1,12 @@
-// dst --seed N [--steps STEPS] [--only STEP,…] [--trace 1] | [--from N] [--all 1] --seeds N |
-// --seconds S: random clusters, queues, gangs, priorities, node failures, queue resizes and
-// eviction storms, all from a seed; after every event the plan is held against a model that knows
-// none of the engine's tables (checks.h). The first seed that fails is made smaller and printed;
-// with
-// --all every one of them is printed as it is.
+// dst [--world WORLD] --seed N [--steps STEPS] [--only STEP,…] [--trace 1] |
+//     [--world WORLD] [--from N] [--all 1] --seeds N | --seconds S
+//
+// Random worlds from a seed: clusters, queues, gangs, priorities, node failures, resizes, eviction
+// storms under Muster's policy (muster) and Volcano's (volcano); HiveD's virtual clusters, gangs and
+// reconfigurations through the engine (cells) and through the cell allocator alone, whose tables are
+// counted anew after every event (allocator). After every event what was decided is held against a
+// model that knows none of the engine's tables. Without --world each seed makes one of every kind. The
+// first seed that fails is made smaller and printed; with --all every one of them is printed as it is.
 //
 // dst --break: plants mistakes of each kind and fails if one of them is not found.
 #include <fmt/format.h>
@@ -32,8 +35,8 @@ int find_faults() {
   for (const NamedFault& f : faults()) {
     std::string found;
     for (std::uint64_t seed = 1; seed <= kSeeds && found.empty(); ++seed) {
-      const Run run{.seed = seed, .skipped = {}, .fault = f.fault};
-      const auto failure = World(run).go();
+      const Run run{.kind = f.kind, .seed = seed, .skipped = {}, .fault = f.fault};
+      const auto failure = make_world(run)->go();
       if (!failure) continue;
       for (const char* text : f.found_as) {
         if (failure->text.find(text) != std::string::npos)
@@ -42,19 +45,22 @@ int find_faults() {
       }
     }
     if (found.empty()) ++missed;
-    fmt::print("{:8} {}\n", f.name, found.empty() ? "NOT FOUND" : found);
+    fmt::print("{:9} {:8} {}\n", name_of(f.kind), f.name, found.empty() ? "NOT FOUND" : found);
   }
   return missed == 0 ? 0 : 1;
 }
 
 struct Options {
+  /// Empty: all of them.
+  std::string world;
   std::int64_t seed = -1;
   std::int64_t from = 1;
   std::int64_t seeds = 0;
   std::int64_t seconds = 20;
   Run run;
   bool only = false;
-  bool all = false;  ///< Goes on after a seed that fails.
+  /// Goes on after a seed that fails.
+  bool all = false;
 };
 
 Options read_options(int argc, char** argv) {
@@ -65,6 +71,10 @@ Options read_options(int argc, char** argv) {
     if (name == "--only") {
       for (const auto& step : split_nonempty(argv[i + 1], ','))
         only.insert(parse_int(step).value_or(-1));
+      continue;
+    }
+    if (name == "--world") {
+      o.world = argv[i + 1];
       continue;
     }
     const auto value = parse_int(argv[i + 1]);
@@ -79,6 +89,7 @@ Options read_options(int argc, char** argv) {
   }
   if (only.empty()) return o;
   o.only = true;
+  o.run.thorough = true;
   o.run.steps = *only.rbegin() + 1;
   for (std::int64_t i = 0; i < o.run.steps; ++i) {
     if (!only.contains(i)) o.run.skipped.insert(i);
@@ -89,38 +100,53 @@ Options read_options(int argc, char** argv) {
 int main_of(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "--break") == 0) return find_faults();
   const Options o = read_options(argc, argv);
+  std::vector<Kind> chosen;
+  for (const NamedKind& kind : kinds()) {
+    if (o.world.empty() || o.world == kind.name) chosen.push_back(kind.kind);
+  }
+  if (chosen.empty()) {
+    fmt::print(stderr, "no world \"{}\"; want muster, volcano, cells or allocator\n", o.world);
+    return 2;
+  }
   std::atomic<std::int64_t> sent = 0, steps = 0;
-  std::atomic<std::uint64_t> next = static_cast<std::uint64_t>(o.from);
+  std::atomic<std::uint64_t> next = 0;
   std::atomic<bool> failed = false;
   std::mutex printing;
-  const auto check = [&](std::uint64_t seed) {
+  const auto check = [&](Kind kind, std::uint64_t seed) {
     Run run = o.run;
+    run.kind = kind;
     run.seed = seed;
-    World world(run);
-    const auto failure = world.go();
-    sent += world.sent();
+    const auto world = make_world(run);
+    const auto failure = world->go();
+    sent += world->sent();
     steps += run.steps;
     if (!failure) return true;
     const std::lock_guard lock(printing);
     failed = true;
-    fmt::print("seed {} fails: step {}: {}\n", seed, failure->step, failure->text);
+    fmt::print(
+        "{} seed {} fails: step {}: {}\n", name_of(kind), seed, failure->step, failure->text);
     std::fflush(stdout);
-    if (!o.only && !o.all) minimise(seed, *failure);
+    if (!o.only && !o.all) minimise(run, *failure);
     return o.all;
   };
-  if (o.seed >= 0) return check(static_cast<std::uint64_t>(o.seed)) ? 0 : 1;
-  // Worlds share nothing, so each core takes the next seed.
+  if (o.seed >= 0) {
+    bool good = true;
+    for (const Kind kind : chosen) good = check(kind, static_cast<std::uint64_t>(o.seed)) && good;
+    return good && !failed ? 0 : 1;
+  }
+  // Worlds share nothing, so each core takes the next one.
   const auto start = std::chrono::steady_clock::now();
-  const auto more = [&](std::uint64_t seed) {
+  const auto more = [&](std::uint64_t i) {
     if (failed && !o.all) return false;
-    return o.seeds > 0 ? seed < static_cast<std::uint64_t>(o.from + o.seeds)
+    return o.seeds > 0 ? i < static_cast<std::uint64_t>(o.seeds) * chosen.size()
                        : std::chrono::steady_clock::now() - start < std::chrono::seconds(o.seconds);
   };
   std::vector<std::thread> workers;
-  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
+  for (unsigned w = 0; w < std::max(1U, std::thread::hardware_concurrency()); ++w) {
     workers.emplace_back([&] {
-      for (std::uint64_t seed = next++; more(seed); seed = next++) {
-        if (!check(seed)) return;
+      for (std::uint64_t i = next++; more(i); i = next++) {
+        const std::uint64_t seed = static_cast<std::uint64_t>(o.from) + i / chosen.size();
+        if (!check(chosen[i % chosen.size()], seed)) return;
       }
     });
   }

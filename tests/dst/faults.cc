@@ -5,6 +5,7 @@
 #include <string>
 
 #include "promises.h"
+#include "world.h"
 
 namespace muster::dst {
 
@@ -12,23 +13,47 @@ using namespace engine;  // the subject of this program
 
 const std::vector<NamedFault>& faults() {
   static const std::vector<NamedFault> kFaults = {
-      {Fault::kDevice, "device", {"a device given twice"}},
-      {Fault::kGang, "gang", {"started with"}},
-      {Fault::kNode, "node", {"bind to an unusable node"}},
-      {Fault::kLimit, "limit", {"queue beyond its capability"}},
-      {Fault::kEvict, "evict", {"without need"}},
-      {Fault::kEvictGang, "evict2", {"without need"}},
-      {Fault::kReserve, "reserve", {"was delayed by"}},
-      {Fault::kHeld, "held", {"given to others"}},
-      {Fault::kForget, "forget", {"lost the room held for it"}},
-      {Fault::kLost, "lost", {"waits although it fits", "the engine counts"}},
-      {Fault::kTwin,
+      {Kind::kMuster, Fault::kDevice, "device", {"a device given twice"}},
+      {Kind::kMuster, Fault::kGang, "gang", {"started with"}},
+      {Kind::kMuster, Fault::kNode, "node", {"bind to an unusable node"}},
+      {Kind::kMuster, Fault::kLimit, "limit", {"queue beyond its capability"}},
+      {Kind::kMuster, Fault::kEvict, "evict", {"without need"}},
+      {Kind::kMuster, Fault::kEvictGang, "evict2", {"without need"}},
+      {Kind::kMuster, Fault::kReserve, "reserve", {"was delayed by"}},
+      {Kind::kMuster, Fault::kHeld, "held", {"given to others"}},
+      {Kind::kMuster, Fault::kForget, "forget", {"lost the room held for it"}},
+      {Kind::kMuster, Fault::kLost, "lost", {"waits although it fits", "the engine counts"}},
+      {Kind::kMuster,
+       Fault::kTwin,
        "twin",
        {"the same events gave another plan", "the same events gave another digest"}},
-      {Fault::kClone, "clone", {"a clone gave another plan"}},
-      {Fault::kAsk,
+      {Kind::kMuster, Fault::kClone, "clone", {"a clone gave another plan"}},
+      {Kind::kMuster,
+       Fault::kAsk,
        "ask",
        {"the same events gave another plan", "the same events gave another digest"}},
+      {Kind::kVolcano, Fault::kDevice, "device", {"a device given twice"}},
+      {Kind::kVolcano, Fault::kGang, "gang", {"started with"}},
+      {Kind::kVolcano, Fault::kNode, "node", {"bind to an unusable node"}},
+      {Kind::kVolcano, Fault::kLost, "lost", {"the engine counts"}},
+      {Kind::kVolcano, Fault::kClone, "clone", {"a clone gave another plan"}},
+      {Kind::kCells, Fault::kDevice, "device", {"a device given twice"}},
+      {Kind::kCells, Fault::kGang, "gang", {"started with"}},
+      {Kind::kCells, Fault::kNode, "node", {"bind to an unusable node"}},
+      {Kind::kCells, Fault::kLimit, "limit", {"queue beyond its capability"}},
+      {Kind::kCells, Fault::kRefuse, "refuse", {"is refused what it is guaranteed"}},
+      {Kind::kCells, Fault::kRank, "rank", {"equal or lower rank"}},
+      {Kind::kCells,
+       Fault::kWrongVictim,
+       "victim",
+       {"still waits though all who were to make way"}},
+      {Kind::kCells, Fault::kLost, "lost", {"is refused", "the engine counts"}},
+      {Kind::kCells,
+       Fault::kTwin,
+       "twin",
+       {"the same events gave another plan", "the same events gave another digest"}},
+      {Kind::kCells, Fault::kClone, "clone", {"a clone gave another plan"}},
+      {Kind::kAllocator, Fault::kDevice, "device", {"is given to"}},
   };
   return kFaults;
 }
@@ -158,6 +183,46 @@ void forget_a_nomination(const Model& model, Plan& plan) {
   }
 }
 
+/// A gang that is guaranteed its cells does not start.
+void refuse_a_guarantee(Plan& plan) {
+  std::string group;
+  for (const Bind& b : plan.binds) {
+    if (group.empty() && b.cells && b.cells->spec && b.cells->spec->priority >= 0)
+      group = b.cells->spec->group;
+  }
+  if (group.empty()) return;
+  std::erase_if(plan.binds, [&](const Bind& b) {
+    return b.cells && b.cells->spec && b.cells->spec->group == group;
+  });
+}
+
+/// Somebody of a guaranteed gang leaves with the others, whatever its rank.
+void evict_an_equal(const Model& model, Plan& plan) {
+  if (plan.evicts.empty()) return;
+  for (const auto& [key, p] : model.pods) {
+    if (p.life != Life::kBound || !p.seat || !p.seat->spec || p.seat->spec->priority < 1000 ||
+        listed(plan, key))
+      continue;
+    Evict more = plan.evicts[0];
+    more.pod = key;
+    more.node = p.spec.node;
+    return plan.evicts.push_back(more);
+  }
+}
+
+/// Another opportunistic pod than the one that is in the way leaves.
+void evict_somebody_else(const Model& model, Plan& plan) {
+  if (plan.evicts.size() != 1) return;
+  for (const auto& [key, p] : model.pods) {
+    if (p.life != Life::kBound || !p.seat || !p.seat->spec || p.seat->spec->priority >= 0 ||
+        p.seat->spec->members.size() != 1 || p.seat->spec->members[0].pods != 1 ||
+        listed(plan, key))
+      continue;
+    plan.evicts[0].pod = key;
+    return;
+  }
+}
+
 }  // namespace
 
 void plant(Fault fault, const Model& model, Plan& plan) {
@@ -180,6 +245,12 @@ void plant(Fault fault, const Model& model, Plan& plan) {
       return give_away_held_room(model, plan);
     case Fault::kForget:
       return forget_a_nomination(model, plan);
+    case Fault::kRefuse:
+      return refuse_a_guarantee(plan);
+    case Fault::kRank:
+      return evict_an_equal(model, plan);
+    case Fault::kWrongVictim:
+      return evict_somebody_else(model, plan);
     case Fault::kNone:
     case Fault::kLost:
     case Fault::kTwin:

@@ -2,6 +2,7 @@
 /// find each as what it is.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "engine/engine.h"
@@ -23,13 +24,22 @@ enum class Fault {
   kLost,
   kTwin,
   kClone,
-  kAsk  ///< Of forecasts that leave a trace.
+  /// Of forecasts that leave a trace.
+  kAsk,
+  // Of cells.
+  kRefuse,
+  kRank,
+  kWrongVictim
 };
 
+enum class Kind : std::uint8_t;
+
 struct NamedFault {
+  Kind kind;
   Fault fault;
   const char* name;
-  std::vector<const char*> found_as;  ///< Any of these in the failure.
+  /// Any of these in the failure.
+  std::vector<const char*> found_as;
 };
 
 const std::vector<NamedFault>& faults();

@@ -24,10 +24,13 @@ std::string rule_of(const std::string& failure) {
 
 }  // namespace
 
-void minimise(std::uint64_t seed, const Failure& failure) {
+void minimise(const Run& failed, const Failure& failure) {
   const std::int64_t steps = failure.step + 1;
   const std::string rule = rule_of(failure.text);
-  Run run{.seed = seed, .steps = steps, .skipped = {}};
+  Run run = failed;
+  run.steps = steps;
+  run.thorough = true;
+  run.trace = false;
   for (bool smaller = true; smaller;) {
     smaller = false;
     for (std::int64_t chunk = std::max<std::int64_t>(steps / 2, 1); chunk >= 1; chunk /= 2) {
@@ -35,7 +38,7 @@ void minimise(std::uint64_t seed, const Failure& failure) {
         Run trial = run;
         for (std::int64_t i = from; i < from + chunk; ++i) trial.skipped.insert(i);
         if (trial.skipped.size() == run.skipped.size()) continue;
-        const auto other = World(trial).go();
+        const auto other = make_world(trial)->go();
         if (!other || rule_of(other->text) != rule) continue;
         run.skipped = std::move(trial.skipped);
         smaller = true;
@@ -46,8 +49,12 @@ void minimise(std::uint64_t seed, const Failure& failure) {
   for (std::int64_t i = 0; i < steps; ++i) {
     if (!run.skipped.contains(i)) kept += fmt::format("{}{}", kept.empty() ? "" : ",", i);
   }
-  const auto why = World(run).go();
-  fmt::print("smallest: --seed {} --only {}: {}\n", seed, kept, why ? why->text : "(passes)");
+  const auto why = make_world(run)->go();
+  fmt::print("smallest: --world {} --seed {} --only {}: {}\n",
+             name_of(run.kind),
+             run.seed,
+             kept,
+             why ? why->text : "(passes)");
 }
 
 }  // namespace muster::dst

@@ -2,12 +2,10 @@
 /// way, and prints what is left.
 #pragma once
 
-#include <cstdint>
-
 #include "world.h"
 
 namespace muster::dst {
 
-void minimise(std::uint64_t seed, const Failure& failure);
+void minimise(const Run& failed, const Failure& failure);
 
 }  // namespace muster::dst

@@ -1,9 +1,12 @@
 #include "model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace muster::dst {
 
+using engine::Bind;
 using engine::Pod;
 
 std::int64_t wanted_of(const Pod& pod, const std::string& resource) {
@@ -72,6 +75,11 @@ std::int64_t takes_count(Room room, const SimPod& pod, std::int64_t limit) {
   return n;
 }
 
+bool any_negative(const Room& room) {
+  return room.cpu < 0 || room.pods < 0 ||
+         std::any_of(room.devices.begin(), room.devices.end(), [](auto d) { return d < 0; });
+}
+
 bool usable(const SimNode& node, const SimPod& pod) {
   if (!node.spec.ready || node.spec.unschedulable) return false;
   return std::all_of(pod.spec.node_selector.begin(),
@@ -80,7 +88,7 @@ bool usable(const SimNode& node, const SimPod& pod) {
 }
 
 /// The pod takes its place on its node, or gives it back.
-void Model::seat(SimPod& pod, std::int32_t sign) {
+void Model::sit(SimPod& pod, std::int32_t sign) {
   const auto n = nodes.find(pod.spec.node);
   if (n == nodes.end()) return;
   adjust(n->second.room, pod, sign);
@@ -101,11 +109,43 @@ void Model::set_life(SimPod& pod, Life life) {
   if (pod.life == life) return;
   if (pod.life == Life::kBound) count(pod, -1);
   if (life == Life::kBound) count(pod, +1);
-  if (pod.life != Life::kPending && life == Life::kPending) seat(pod, -1);
-  if (pod.life == Life::kPending && life != Life::kPending) seat(pod, +1);
+  if (pod.life != Life::kPending && life == Life::kPending) sit(pod, -1);
+  if (pod.life == Life::kPending && life != Life::kPending) sit(pod, +1);
   if (pod.life == Life::kLeaving) --leaving;
   if (life == Life::kLeaving) ++leaving;
   pod.life = life;
+}
+
+std::optional<std::string> Model::carry_out(const Bind& b) {
+  const auto it = pods.find(b.pod);
+  if (it == pods.end()) return "bind of unknown pod " + b.pod;
+  SimPod& p = it->second;
+  if (p.life != Life::kPending) return "bind of a pod that does not wait: " + b.pod;
+  if (p.spec.uid != b.uid) return "bind with a stale uid: " + b.pod;
+  if (p.spec.gated) return "bind of a gated pod: " + b.pod;
+  const auto n = nodes.find(b.node);
+  if (n == nodes.end()) return "bind to a node that is gone: " + b.node;
+  if (!n->second.spec.ready || n->second.spec.unschedulable)
+    return "bind to an unusable node: " + b.node;
+  if (!usable(n->second, p)) return "bind against the node selector: " + b.pod;
+  const auto wanted = p.spec.device_share_milli > 0 ? 1 : p.gpus;
+  if (static_cast<std::int64_t>(b.devices.size()) != wanted)
+    return fmt::format("{} got {} devices, wanted {}", b.pod, b.devices.size(), wanted);
+  held.erase(b.pod);
+  p.spec.node = b.node;
+  p.spec.device_indexes = b.devices;
+  p.spec.started = now;
+  p.seat = b.cells;
+  const Room& room = n->second.room;
+  for (const auto d : b.devices) {
+    if (d < 0 || static_cast<std::size_t>(d) >= room.devices.size())
+      return fmt::format("{} got device {} of {}, which has none such", b.pod, d, b.node);
+  }
+  set_life(p, Life::kBound);
+  if (room.cpu < 0) return "cpu overcommitted on " + b.node;
+  if (room.pods < 0) return "too many pods on " + b.node;
+  if (any_negative(room)) return "a device given twice on " + b.node;
+  return std::nullopt;
 }
 
 std::int32_t Model::priority_of(const Pod& pod) const {

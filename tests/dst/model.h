@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,15 +30,18 @@ struct SimPod {
   Life life = Life::kPending;
   std::int64_t cpu = 0;
   std::int64_t gpus = 0;
+  /// Of one that cells placed.
+  std::shared_ptr<const engine::cells::Seat> seat;
 };
 
 struct SimNode {
   engine::Node spec;
   std::int64_t cpu = 0;
   std::int64_t gpus = 0;
-  std::vector<const SimPod*> pods;  ///< Bound or leaving.
-  Room
-      room;  ///< Kept with every bind and leave; counted anew now and then to see that it is right.
+  /// Bound or leaving.
+  std::vector<const SimPod*> pods;
+  /// Kept with every bind and leave; counted anew now and then to see that it is right.
+  Room room;
 };
 
 /// Room that a plan holds for a pod.
@@ -56,6 +61,7 @@ void adjust(Room& room,
             const std::vector<std::int32_t>& devices,
             std::int32_t sign);
 void adjust(Room& room, const SimPod& pod, std::int32_t sign);
+bool any_negative(const Room& room);
 bool takes(const Room& room, const SimPod& pod);
 /// The devices it would get, the fullest first for a share; the pod must fit.
 std::vector<std::int32_t> devices_for(const Room& room, const SimPod& pod);
@@ -77,6 +83,8 @@ struct Model {
   std::int64_t leaving = 0;
 
   void set_life(SimPod& pod, Life life);
+  /// The pod runs from now on: what is wrong with that, or nothing.
+  std::optional<std::string> carry_out(const engine::Bind& bind);
 
   [[nodiscard]] std::int32_t priority_of(const engine::Pod& pod) const;
   [[nodiscard]] std::string queue_of(const engine::Pod& pod) const;
@@ -98,7 +106,7 @@ struct Model {
   [[nodiscard]] std::int64_t held_of_queue(const std::string& queue) const;
 
  private:
-  void seat(SimPod& pod, std::int32_t sign);
+  void sit(SimPod& pod, std::int32_t sign);
   void count(const SimPod& pod, std::int32_t sign);
 };
 

@@ -1,4 +1,4 @@
-/// What must hold after every event, computed from the tree of cells and from the gangs alone.
+/// The cell allocator's tables: what must hold after every event, computed from the tree of cells and from the gangs alone.
 #pragma once
 
 #include <string>

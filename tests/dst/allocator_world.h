@@ -1,5 +1,5 @@
-/// One random cluster with its load, driven by numbered events. An event draws from its own
-/// generator, so any subset of the events can be replayed: that is how a failure is minimised.
+/// The cell allocator alone under random load, as an extender of Kubernetes' scheduler drives it:
+/// asked pod by pod, in both phases, with some nodes suggested. Its tables are looked into (books.h).
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,14 @@
 
 #include "base/random.h"
 #include "engine/cells/allocator.h"
+#include "world.h"
 
 namespace muster::dst {
 
-/// A random forest of cells, split among virtual clusters so that it fits.
-engine::cells::Config random_config(Random& random, bool large);
-/// The same with something changed: a share moved, a node renamed, a virtual cluster gone or grown.
-engine::cells::Config changed_config(const engine::cells::Config& config, Random& random);
-
-class World {
+class AllocatorWorld final : public World {
  public:
-  World(std::uint64_t seed, bool large);
-  /// Applies event number `i`; what is wrong afterwards, or "".
-  std::string apply(std::uint64_t i);
-  std::string describe() const;
-  bool verbose = false;
+  explicit AllocatorWorld(const Run& run);
+  [[nodiscard]] std::int64_t sent() const override { return sent_; }
 
  private:
   struct Pod {
@@ -33,6 +26,8 @@ class World {
     std::optional<engine::cells::BindInfo> bind;
   };
 
+  std::optional<std::string> step(Random& random) override;
+  [[nodiscard]] std::string describe() const;
   void add_job(Random& random);
   std::string schedule(Random& random);
   void remove_pod(std::size_t index);
@@ -45,7 +40,6 @@ class World {
   std::string check(Random& random);
   void say(const std::string& text) const;
 
-  std::uint64_t seed_;
   bool large_;
   engine::cells::Config config_;
   std::optional<engine::cells::CellAllocator> allocator_;
@@ -53,6 +47,7 @@ class World {
   std::map<std::string, bool> health_;
   std::vector<std::string> victims_;
   std::uint64_t next_name_ = 0;
+  std::int64_t sent_ = 0;
 };
 
 }  // namespace muster::dst

@@ -1,11 +1,12 @@
-#include "world.h"
+#include "allocator_world.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <set>
 
-#include "check.h"
+#include "books.h"
+#include "cell_config.h"
 
 namespace muster::dst {
 namespace {
@@ -16,28 +17,6 @@ constexpr Time kNow{1'700'000'000'000'000};
 
 std::int32_t number(Random& random, std::int32_t low, std::int32_t high) {
   return low + static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(high - low + 1)));
-}
-
-struct ChainShape {
-  std::string name;
-  std::vector<std::string> types;      // by level, 0 unused
-  std::vector<std::int32_t> children;  // of a cell of that level
-  std::int32_t tops = 0;
-};
-
-void add_owned(Config& config,
-               std::size_t vc,
-               const ChainShape& shape,
-               std::int32_t level,
-               std::int32_t count) {
-  if (count == 0) return;
-  const auto l = static_cast<std::size_t>(level);
-  VirtualCellSpec spec;
-  spec.path =
-      shape.name +
-      (level + 1 == static_cast<std::int32_t>(shape.types.size()) ? "" : "." + shape.types[l]);
-  spec.number = count;
-  config.virtual_clusters[vc].cells.push_back(spec);
 }
 
 /// A pod bound after its gang was downgraded carries no guarantee; what a rebuild makes of the gang
@@ -67,113 +46,10 @@ bool sits_as_named(const Cells& cells, const BindInfo& bind) {
 
 }  // namespace
 
-Config random_config(Random& random, bool large) {
-  Config config;
-  const std::int32_t vcs = number(random, 1, 3);
-  for (std::int32_t v = 0; v < vcs; ++v)
-    config.virtual_clusters.push_back({fmt::format("vc{}", v), {}, {}, 0});
-  const std::int32_t chains = number(random, 1, large ? 2 : 3);
-  std::int32_t node_number = 0;
-  for (std::int32_t c = 0; c < chains; ++c) {
-    ChainShape shape;
-    const std::int32_t levels = number(random, 2, large ? 5 : 4);
-    const std::int32_t node_level = number(random, 2, levels);
-    shape.types = {"", random.chance(50) ? "A" : "B"};
-    shape.children = {0, 0};
-    for (std::int32_t l = 2; l <= levels; ++l) {
-      CellTypeSpec type;
-      type.name = fmt::format("c{}l{}", c, l);
-      type.child_type = shape.types.back();
-      type.child_number = number(random, 1, large ? 4 : 3);
-      type.node_level = l == node_level;
-      shape.types.push_back(type.name);
-      shape.children.push_back(type.child_number);
-      config.cell_types.push_back(type);
-    }
-    shape.name = shape.types.back();
-    shape.tops = number(random, 1, large ? 12 : 3);
-    std::int32_t pinned = 0;
-    for (std::int32_t t = 0; t < shape.tops; ++t) {
-      // Node names must be the cluster's own: list cells down to the node level.
-      const auto make = [&](auto&& self, std::int32_t level) -> PhysicalCellSpec {
-        PhysicalCellSpec cell;
-        if (level == levels) cell.type = shape.name;
-        if (level == node_level) {
-          cell.address = fmt::format("n{}", node_number++);
-          return cell;
-        }
-        for (std::int32_t k = 0; k < shape.children[static_cast<std::size_t>(level)]; ++k)
-          cell.children.push_back(self(self, level - 1));
-        return cell;
-      };
-      config.physical_cells.push_back(make(make, levels));
-      if (t > 0 && pinned == 0 && random.chance(20)) {
-        config.physical_cells.back().pinned_id = fmt::format("pin{}", c);
-        config.virtual_clusters[random.below(config.virtual_clusters.size())].pinned.push_back(
-            {fmt::format("pin{}", c), 0});
-        pinned = 1;
-      }
-    }
-    std::int32_t available = shape.tops - pinned;
-    for (std::int32_t l = levels; l >= 1 && available > 0; --l) {
-      const std::int32_t given = number(random, 0, available);
-      for (std::int32_t g = 0; g < given; ++g)
-        add_owned(config, random.below(config.virtual_clusters.size()), shape, l, 1);
-      available = (available - given) * shape.children[static_cast<std::size_t>(l)];
-      if (available > 40) available = 40;
-    }
-  }
-  return config;
-}
-
-Config changed_config(const Config& config, Random& random) {
-  Config out = config;
-  switch (random.below(5)) {
-    case 0:  // a share moves to another virtual cluster
-      if (out.virtual_clusters.size() > 1) {
-        auto& from = out.virtual_clusters[random.below(out.virtual_clusters.size())].cells;
-        auto& to = out.virtual_clusters[random.below(out.virtual_clusters.size())].cells;
-        if (!from.empty() && &from != &to) {
-          to.push_back(from.back());
-          from.pop_back();
-        }
-      }
-      break;
-    case 1: {  // a node is replaced
-      auto& top = out.physical_cells[random.below(out.physical_cells.size())];
-      PhysicalCellSpec* cell = &top;
-      while (!cell->children.empty()) cell = &cell->children[random.below(cell->children.size())];
-      cell->address += "x";
-      break;
-    }
-    case 2:  // a virtual cluster gives back
-      if (auto& cells = out.virtual_clusters[random.below(out.virtual_clusters.size())].cells;
-          !cells.empty())
-        cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(random.below(cells.size())));
-      break;
-    case 3: {  // a virtual cluster is renamed
-      auto& vc = out.virtual_clusters[random.below(out.virtual_clusters.size())];
-      vc.name += "r";
-      break;
-    }
-    default: {  // a top cell is added
-      PhysicalCellSpec copy = out.physical_cells[random.below(out.physical_cells.size())];
-      copy.pinned_id.clear();
-      const auto rename = [&](auto&& self, PhysicalCellSpec& cell) -> void {
-        if (cell.children.empty()) cell.address += fmt::format("y{}", out.physical_cells.size());
-        for (auto& child : cell.children) self(self, child);
-      };
-      rename(rename, copy);
-      if (out.physical_cells.size() < 20) out.physical_cells.push_back(copy);
-    }
-  }
-  return out;
-}
-
-World::World(std::uint64_t seed, bool large) : seed_(seed), large_(large) {
-  Random random(seed);
+AllocatorWorld::AllocatorWorld(const Run& run) : World(run), large_(run.seed % 10 == 0) {
+  Random random(run.seed);
   while (true) {
-    config_ = random_config(random, large);
+    config_ = random_config(random, large_);
     auto made = CellAllocator::create(config_, {});
     if (!made) continue;
     allocator_.emplace(std::move(*made));
@@ -181,13 +57,14 @@ World::World(std::uint64_t seed, bool large) : seed_(seed), large_(large) {
   }
   for (const Node& node : allocator_->cells().nodes) health_[node.name] = true;
   for (const auto& [name, healthy] : health_) allocator_->set_node(name, true);
+  if (run.trace) fmt::print("{}\n", describe());
 }
 
-void World::say(const std::string& text) const {
-  if (verbose) fmt::print("  {}\n", text);
+void AllocatorWorld::say(const std::string& text) const {
+  if (run_.trace) fmt::print("  {}\n", text);
 }
 
-std::string World::describe() const {
+std::string AllocatorWorld::describe() const {
   const Cells& cells = allocator_->cells();
   std::string out;
   for (const Chain& chain : cells.chains)
@@ -205,7 +82,7 @@ std::string World::describe() const {
   return out;
 }
 
-void World::add_job(Random& random) {
+void AllocatorWorld::add_job(Random& random) {
   if (pods_.size() > (large_ ? 120U : 24U)) return;
   const auto& vc = config_.virtual_clusters[random.below(config_.virtual_clusters.size())];
   PodSpec spec;
@@ -235,7 +112,7 @@ void World::add_job(Random& random) {
   }
 }
 
-std::string World::schedule(Random& random) {
+std::string AllocatorWorld::schedule(Random& random) {
   std::vector<std::size_t> waiting;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
     if (!pods_[i].bind) waiting.push_back(i);
@@ -269,6 +146,7 @@ std::string World::schedule(Random& random) {
     const auto added = allocator_->add_allocated(pod.ref, pod.spec, decision.bind, kNow);
     if (!added) return "a decided pod was not accepted: " + added.error().message;
     pod.bind = decision.bind;
+    if (run_.fault == Fault::kDevice) ++pod.bind->leaves.back();
   }
   if (decision.kind == Decision::Kind::kPreempt) {
     if (decision.victims.empty()) return "preemption without victims";
@@ -304,7 +182,7 @@ std::string World::schedule(Random& random) {
   return "";
 }
 
-void World::remove_pod(std::size_t index) {
+void AllocatorWorld::remove_pod(std::size_t index) {
   const Pod pod = pods_[index];
   pods_.erase(pods_.begin() + static_cast<std::ptrdiff_t>(index));
   say("remove " + pod.ref.uid);
@@ -314,7 +192,7 @@ void World::remove_pod(std::size_t index) {
     allocator_->delete_unallocated(pod.ref, pod.spec.group);
 }
 
-void World::remove_some(Random& random) {
+void AllocatorWorld::remove_some(Random& random) {
   if (!victims_.empty() && random.chance(70)) {
     const std::string victim = victims_.back();
     victims_.pop_back();
@@ -330,7 +208,7 @@ void World::remove_some(Random& random) {
   }
 }
 
-void World::toggle_node(Random& random) {
+void AllocatorWorld::toggle_node(Random& random) {
   auto node = health_.begin();
   std::advance(node, static_cast<std::ptrdiff_t>(random.below(health_.size())));
   node->second = !node->second;
@@ -338,7 +216,7 @@ void World::toggle_node(Random& random) {
   allocator_->set_node(node->first, node->second);
 }
 
-std::string World::restart(Random& random, bool change) {
+std::string AllocatorWorld::restart(Random& random, bool change) {
   const Config next = change ? changed_config(config_, random) : config_;
   auto made = CellAllocator::create(next, {});
   if (!made) return change ? "" : "the running configuration is refused: " + made.error().message;
@@ -415,7 +293,7 @@ std::vector<Claim> claims_of(const Cells& cells, const VirtualCluster& vc) {
 
 }  // namespace
 
-std::string World::claim_everything() const {
+std::string AllocatorWorld::claim_everything() const {
   auto made = CellAllocator::create(config_, {});
   if (!made) return "";
   for (const auto& [name, healthy] : health_) made->set_node(name, true);
@@ -468,7 +346,7 @@ std::string World::claim_everything() const {
   return wrong.empty() ? check_books(*made) : wrong;
 }
 
-std::string World::check(Random& random) {
+std::string AllocatorWorld::check(Random& random) {
   std::string wrong = check_leaves(*allocator_);
   if (wrong.empty() && (!large_ || random.chance(10))) wrong = check_books(*allocator_);
   if (wrong.empty() && (!large_ || random.chance(10))) wrong = check_promises(*allocator_);
@@ -489,8 +367,8 @@ std::string World::check(Random& random) {
   return wrong;
 }
 
-std::string World::apply(std::uint64_t i) {
-  Random random(seed_ * 0x9e3779b97f4a7c15ULL + i * 0xbf58476d1ce4e5b9ULL + 1);
+std::optional<std::string> AllocatorWorld::step(Random& random) {
+  ++sent_;
   const std::uint64_t kind = random.below(100);
   std::string wrong;
   if (kind < 15)
@@ -505,7 +383,8 @@ std::string World::apply(std::uint64_t i) {
     wrong = restart(random, false);
   else
     wrong = restart(random, true);
-  return wrong.empty() ? check(random) : wrong;
+  if (wrong.empty()) wrong = check(random);
+  return wrong.empty() ? std::nullopt : std::optional(wrong);
 }
 
 }  // namespace muster::dst

@@ -9,8 +9,10 @@
 #include <numeric>
 #include <set>
 
-#include "check.h"
-#include "world.h"
+#include "base/random.h"
+#include "books.h"
+#include "cell_config.h"
+#include "engine/cells/allocator.h"
 
 namespace muster::dst {
 namespace {

@@ -1,4 +1,4 @@
-#include "check.h"
+#include "books.h"
 
 #include <fmt/core.h>
 
