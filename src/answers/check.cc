@@ -158,7 +158,6 @@ class Check {
     out_.forecast.job = gang;
     out_.forecast.refusal = refusal;
     if (ask_.forecast) {
-      engine_.history().freshen();
       const SharedDraws lasting(engine_, now_);
       Ask ask;
       ask.jobs = {gang};

@@ -1,6 +1,7 @@
 #include "answers/durations.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "answers/normal.h"
 
@@ -33,7 +34,7 @@ std::uint64_t seed_of(const std::vector<engine::GangView>& gangs) {
 }
 
 SharedDraws::SharedDraws(const engine::Engine& engine, Time now, Settings settings)
-    : history_(engine.history()),
+    : history_(engine.shared_history()),
       seed_(settings.seed),
       shared_(settings.shared),
       draws_(settings.draws) {
@@ -41,7 +42,7 @@ SharedDraws::SharedDraws(const engine::Engine& engine, Time now, Settings settin
   if (seed_ == 0) seed_ = seed_of(gangs);
   for (const engine::GangView& g : gangs) {
     if (!g.started || g.started >= now) continue;
-    for (const std::uint32_t level : history_.levels(g.kind)) {
+    for (const std::uint32_t level : history_->levels(g.kind)) {
       if (level != engine::History::kNone) running_[level].push_back((now - g.started).count());
     }
   }
@@ -50,10 +51,10 @@ SharedDraws::SharedDraws(const engine::Engine& engine, Time now, Settings settin
 const Survival& SharedDraws::survival(std::uint32_t level) const {
   auto& made = survivals_[level];
   if (made == nullptr) {
-    std::vector<std::int64_t> longer = history_.cut_off(level);
+    std::vector<std::int64_t> longer = history_->cut_off(level);
     if (const auto ages = running_.find(level); ages != running_.end())
       longer.insert(longer.end(), ages->second.begin(), ages->second.end());
-    made = std::make_unique<Survival>(history_.ended(level), std::move(longer));
+    made = std::make_unique<Survival>(history_->ended(level), std::move(longer));
   }
   return *made;
 }
@@ -67,21 +68,34 @@ double SharedDraws::share(std::uint64_t level, const std::string& gang, std::int
   return (static_cast<double>(share_below(static_cast<std::int32_t>(z))) + 0.5) / 4294967296.0;
 }
 
-Drawn SharedDraws::declared(const engine::GangView& gang, Duration age, double u) const {
-  const auto ratios = history_.ratios(gang.kind.user);
-  std::vector<std::int64_t> times;
-  for (const std::int32_t permille : ratios) {
-    const std::int64_t us =
-        gang.declared.count() / 1000 * permille + gang.declared.count() % 1000 * permille / 1000;
-    if (us > age.count()) times.push_back(us);
+const Survival& SharedDraws::declarations(std::uint64_t user) const {
+  auto& made = declarations_[user];
+  if (made == nullptr) {
+    std::vector<std::int64_t> ended, longer;
+    for (const std::int32_t part : history_->ratios(user))
+      (part > 0 ? ended : longer).push_back(std::abs(part));
+    std::sort(ended.begin(), ended.end());
+    made = std::make_unique<Survival>(ended, std::move(longer));
   }
-  const auto runs = static_cast<std::int32_t>(ratios.size());
-  if (times.empty()) return {gang.declared, Source::kDeclared, runs, true};
-  std::sort(times.begin(), times.end());
-  const bool certain = times.front() == times.back();
-  const auto at =
-      std::min(times.size() - 1, static_cast<std::size_t>(u * static_cast<double>(times.size())));
-  return {Duration(times[at]), Source::kDeclared, runs, certain};
+  return *made;
+}
+
+/// What was declared, by as much as such declarations were wrong before.
+Drawn SharedDraws::declared(const engine::GangView& gang, Duration age, double u) const {
+  const Survival& past = declarations(gang.kind.user);
+  const auto runs = static_cast<std::int32_t>(past.runs());
+  const std::int64_t said = gang.declared.count();
+  const auto passed = static_cast<std::int64_t>(static_cast<__int128>(age.count()) * 1000 / said);
+  if (past.longest() <= passed) return {gang.declared, Source::kDeclared, runs, true};
+  // Of those that were cut off nobody knows more than that they lasted longer.
+  const auto part = [&](double share) {
+    return past.quantile(passed, share).value_or(past.longest());
+  };
+  const std::int64_t permille = part(u);
+  return {Duration(said / 1000 * permille + said % 1000 * permille / 1000),
+          Source::kDeclared,
+          runs,
+          part(0) == part(0.9999)};
 }
 
 Drawn SharedDraws::learned(const engine::GangView& gang,
@@ -98,9 +112,9 @@ Drawn SharedDraws::learned(const engine::GangView& gang,
 }
 
 Drawn SharedDraws::draw(const engine::GangView& gang, Duration age, std::int32_t draw) const {
-  const std::uint32_t level = history_.level_for(gang.kind, age.count());
+  const std::uint32_t level = history_->level_for(gang.kind, age.count());
   const bool known = level != engine::History::kNone;
-  const double u = share(known ? history_.name_of(level) : gang.kind.shape, gang.key, draw);
+  const double u = share(known ? history_->name_of(level) : gang.kind.shape, gang.key, draw);
   Drawn out;
   if (gang.declared > age) {
     out = declared(gang, age, u);

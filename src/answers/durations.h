@@ -40,6 +40,7 @@ class SharedDraws : public Lasting {
 
  private:
   [[nodiscard]] const Survival& survival(std::uint32_t level) const;
+  [[nodiscard]] const Survival& declarations(std::uint64_t user) const;
   [[nodiscard]] double share(std::uint64_t level, const std::string& gang, std::int32_t draw) const;
   [[nodiscard]] Drawn declared(const engine::GangView& gang, Duration age, double u) const;
   [[nodiscard]] Drawn learned(const engine::GangView& gang,
@@ -47,11 +48,13 @@ class SharedDraws : public Lasting {
                               Duration age,
                               double u) const;
 
-  engine::History history_;
+  std::shared_ptr<const engine::History> history_;
   std::uint64_t seed_;
   std::int32_t shared_, draws_;
   std::unordered_map<std::uint32_t, std::vector<std::int64_t>> running_;  // ages, by level
   mutable std::unordered_map<std::uint32_t, std::unique_ptr<Survival>> survivals_;  // by level
+  /// By user: how long runs took, in thousandths of what was declared; empty: nothing is known.
+  mutable std::unordered_map<std::uint64_t, std::unique_ptr<Survival>> declarations_;
 };
 
 }  // namespace muster::answers

@@ -75,6 +75,52 @@ TEST(Check09, ADeclarationCountsAsMuchAsThoseBeforeWereTrue) {
   EXPECT_EQ(draws.draw(g, 60min, 0).lasts, 3h);
 }
 
+/// Runs that declare an hour are deleted by their owner, or finish, after so long.
+void run_and_leave(Engine& e, int runs, Duration ran, bool finish) {
+  e.apply(engine::NodeUpsert{engine::test::node("a", 8)});
+  Time now = kNow;
+  for (int i = 0; i < runs; ++i) {
+    engine::Pod pod = engine::test::pod("d/train-1", 8);
+    pod.origin = std::make_shared<const engine::Origin>("ann", "train", "");
+    pod.expected_duration = 1h;
+    e.apply(engine::PodUpsert{pod});
+    ASSERT_EQ(e.decide(now).binds.size(), 1U);
+    now = now + ran;
+    if (finish) {
+      pod.finished = pod.succeeded = true;
+      e.apply(engine::PodUpsert{pod});
+    }
+    e.apply(engine::PodRemove{pod.key});
+    (void)e.decide(now);
+  }
+}
+
+TEST(Check09, WhatIsDeletedEarlySaysNothingAboutDeclarations) {
+  Engine e({});
+  run_and_leave(e, 8, 10s, false);
+  const auto lasts = [&] {
+    const engine::GangView g = like_them(e, 1h);
+    const SharedDraws draws(e, kNow);
+    const Drawn first = draws.draw(g, {}, 0);
+    for (int d = 1; d < 50; ++d) EXPECT_EQ(draws.draw(g, {}, d).lasts, first.lasts);
+    EXPECT_TRUE(first.certain);
+    e.apply(engine::PodRemove{"d/train-9"});
+    return first.lasts;
+  };
+  EXPECT_EQ(lasts(), 1h);
+  // Five that finish tell how true declarations are, whatever was deleted before they ended.
+  run_and_leave(e, 5, 30min, true);
+  EXPECT_EQ(lasts(), 30min);
+  run_and_leave(e, 20, 10s, false);
+  EXPECT_EQ(lasts(), 30min);
+}
+
+TEST(Check09, WhatIsDeletedAfterItsTimeTeachesThatItTookLonger) {
+  Engine e({});
+  run_and_leave(e, 5, 2h, false);
+  EXPECT_EQ(SharedDraws(e, kNow).draw(like_them(e, 1h), {}, 0).lasts, 2h);
+}
+
 TEST(Check10, SurvivalAsWorkedOutByHand) {
   // Ended after 1, 3 and 4; cut off after 2.
   const std::vector<std::int64_t> ended = {1, 3, 4};

@@ -185,6 +185,31 @@ TEST(Check13, TheHolderOfAReservationIsForetoldItsStart) {
   EXPECT_EQ(f.waits_for[0].end.p50, kNow + 90min);
 }
 
+TEST(Check12, JobsThatWereDeletedMakeNoOtherStartLookEarlier) {
+  Engine e(calm());
+  e.apply(engine::QueueUpsert{{.name = "default"}});
+  e.apply(engine::NodeUpsert{node("a", 8)});
+  const auto job = [](const std::string& name, Duration declared) {
+    engine::Pod made = pod("d/" + name, 8);
+    made.origin = std::make_shared<const engine::Origin>("ann", name, "");
+    made.expected_duration = declared;
+    return made;
+  };
+  for (int i = 0; i < 6; ++i) {
+    e.apply(engine::PodUpsert{job("mistake", 1h)});
+    ASSERT_EQ(e.decide(kNow + std::chrono::minutes(i)).binds.size(), 1U);
+    e.apply(engine::PodRemove{"d/mistake"});
+    (void)e.decide(kNow + std::chrono::minutes(i) + 5s);
+  }
+  const Time now = kNow + 10min;
+  for (const char* name : {"first", "second", "third"}) {
+    e.apply(engine::PodUpsert{job(name, 20min)});
+    (void)e.decide(now);
+  }
+  EXPECT_EQ(ask(e, now, "d/second").start.range.p50, now + 20min);
+  EXPECT_EQ(ask(e, now, "d/third").start.range.p50, now + 40min);
+}
+
 TEST(Check13, NothingIsForetoldForThePast) {
   const Engine e = two_busy(10min, 20min);
   // Both have overrun what they declared, and nobody like them has ended.

@@ -64,18 +64,18 @@ class TrueDurations : public Lasting {
 class OneNumber : public Lasting {
  public:
   OneNumber(const engine::Engine& engine, bool median)
-      : history_(engine.history()), median_(median) {}
+      : history_(engine.shared_history()), median_(median) {}
   [[nodiscard]] Drawn draw(const engine::GangView& gang,
                            Duration age,
                            std::int32_t) const override {
     if (gang.declared > age) return {gang.declared, Source::kDeclared, 0, true};
     std::int64_t us = engine::History::kUnknown;
     if (median_) {
-      const auto levels = history_.levels(gang.kind);
+      const auto levels = history_->levels(gang.kind);
       for (std::size_t i = 2; i < levels.size() && us == engine::History::kUnknown; ++i)
         us = median_of_last(levels[i], age.count());
     } else {
-      us = history_.estimate(gang.kind, age.count(), 500);
+      us = history_->estimate(gang.kind, age.count(), 500);
     }
     if (us == engine::History::kUnknown)
       us = std::max<std::int64_t>(age.count() * 2, 3'600'000'000);
@@ -85,14 +85,14 @@ class OneNumber : public Lasting {
  private:
   std::int64_t median_of_last(std::uint32_t level, std::int64_t age) const {
     if (level == engine::History::kNone) return engine::History::kUnknown;
-    std::vector<std::int64_t> last = history_.last_ended(level, 50);
+    std::vector<std::int64_t> last = history_->last_ended(level, 50);
     std::erase_if(last, [&](std::int64_t us) { return us <= age; });
     if (last.empty()) return engine::History::kUnknown;
     std::nth_element(
         last.begin(), last.begin() + static_cast<std::ptrdiff_t>(last.size() / 2), last.end());
     return last[last.size() / 2];
   }
-  const engine::History history_;
+  std::shared_ptr<const engine::History> history_;
   bool median_;
 };
 

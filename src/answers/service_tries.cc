@@ -298,7 +298,6 @@ Task<Result<json::Value>> Service::try_changes(Visitor visitor, json::Value ques
       *result = fail(changes.error());
       return;
     }
-    engine.history().freshen();
     const SharedDraws lasting(engine, now);
     ask.go_on = within(most);
     *result = answers::what_if(engine, now, lasting, *changes, ask);

@@ -136,6 +136,10 @@ Stats Engine::stats() const {
 
 const History& Engine::history() const { return impl_->state.history(); }
 
+std::shared_ptr<const History> Engine::shared_history() const {
+  return impl_->state.shared_history();
+}
+
 std::vector<GangView> Engine::gangs() const {
   std::vector<GangView> out;
   for (const GangId id : gangs_by_sight(impl_->state)) out.push_back(gang_view(impl_->state, id));

@@ -62,6 +62,8 @@ class Engine {
   [[nodiscard]] Stats stats() const;
   /// How long work took that ended: good until the next event or decision.
   [[nodiscard]] const History& history() const;
+  /// The same, as it is now, for as long as it is wanted and on any thread.
+  [[nodiscard]] std::shared_ptr<const History> shared_history() const;
   /// Every gang that waits or runs, in the order of first sight.
   [[nodiscard]] std::vector<GangView> gangs() const;
   /// One of them; absent when it does neither.

@@ -69,7 +69,6 @@ Task<Result<OutlookPtr>> Live::make() {
   const double most = static_cast<double>(options_.cpu_most.count()) / 1e6;
   co_await env_.run_on_worker([fresh, copy, most] {
     const double start = thread_cpu_s();
-    copy->history().freshen();
     const SharedDraws lasting(*copy, fresh->asked);
     Ask ask;
     ask.gantt = true;

@@ -70,6 +70,7 @@ struct PastRun {
   Duration ran{};
   bool ended = true;  ///< False: it was cut off, and would have taken longer.
   Duration declared{};
+  bool stopped = false;  ///< Somebody deleted it before any of it had finished.
 };
 
 using Event = std::variant<NodeUpsert,

@@ -89,7 +89,7 @@ void History::learn(const RunKind& kind, const Run& run) {
     }
     level.fresh = false;
   }
-  if (run.ended && run.declared_us > 0) {
+  if (run.declared_us > 0) {
     learn_ratio(kEverybody, run);
     learn_ratio(mix(6, kind.user), run);
   }
@@ -100,8 +100,9 @@ void History::learn_ratio(std::uint64_t user, const Run& run) {
   const auto [it, fresh] = ratios_of_.try_emplace(user, static_cast<std::uint32_t>(ratios_.size()));
   if (fresh) ratios_.emplace_back();
   Ratios& of = ratios_[it->second];
-  const auto part = static_cast<std::int32_t>(
+  auto part = static_cast<std::int32_t>(
       std::clamp<__int128>(static_cast<__int128>(run.us) * 1000 / run.declared_us, 1, kRatioMax));
+  if (!run.ended || (run.stopped && run.us < run.declared_us)) part = -part;
   if (of.last.size() < kRatiosKept) {
     of.last.push_back(part);
   } else {
@@ -185,13 +186,17 @@ std::uint32_t History::level_for(const RunKind& kind, std::int64_t age_us) const
   return kNone;
 }
 
+bool History::Ratios::tell(std::size_t enough) const {
+  const auto ended = std::count_if(last.begin(), last.end(), [](auto part) { return part > 0; });
+  return ended >= static_cast<std::ptrdiff_t>(enough);
+}
+
 std::span<const std::int32_t> History::ratios(std::uint64_t user) const {
-  if (const auto own = ratios_of_.find(mix(6, user)); own != ratios_of_.end()) {
-    const auto& last = ratios_[own->second].last;
-    if (last.size() >= kEnough) return last;
-  }
+  const auto own = ratios_of_.find(mix(6, user));
+  if (own != ratios_of_.end() && ratios_[own->second].tell(kEnough))
+    return ratios_[own->second].last;
   const auto all = ratios_of_.find(kEverybody);
-  if (all == ratios_of_.end() || ratios_[all->second].last.size() < kEnoughOfAll) return {};
+  if (all == ratios_of_.end() || !ratios_[all->second].tell(kEnoughOfAll)) return {};
   return ratios_[all->second].last;
 }
 

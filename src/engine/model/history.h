@@ -57,6 +57,9 @@ class History {
     std::int64_t us = 0;
     bool ended = true;             ///< False: it was cut off, and would have taken longer.
     std::int64_t declared_us = 0;  ///< Zero: nothing was said.
+    /// Somebody deleted it. What it held is free all the same; what its owner declared was neither
+    /// true nor false, unless that time had passed.
+    bool stopped = false;
   };
 
   void learn(const RunKind& kind, const Run& run);
@@ -74,8 +77,8 @@ class History {
   /// Its name: runs of the same level have the same.
   [[nodiscard]] std::uint64_t name_of(std::uint32_t level) const { return levels_[level].name; }
 
-  /// How long runs took in thousandths of what was declared, in no order: the user's, or else
-  /// everybody's; empty: too few have ended.
+  /// How long runs took in thousandths of what was declared, in no order, below zero: cut off after
+  /// that; the user's, or else everybody's; empty: too few have ended.
   [[nodiscard]] std::span<const std::int32_t> ratios(std::uint64_t user) const;
 
   /// The engine's estimate for work that has run for `age_us`, in all: the quantile (permille) of
@@ -103,8 +106,9 @@ class History {
     mutable bool fresh = false;
   };
   struct Ratios {
-    std::vector<std::int32_t> last;
+    std::vector<std::int32_t> last;  ///< A ring; below zero: cut off after that.
     std::uint32_t next = 0;
+    [[nodiscard]] bool tell(std::size_t enough) const;
   };
 
   static std::array<std::uint64_t, kLevels> names_of(const RunKind& kind);
@@ -123,14 +127,19 @@ class History {
 class SharedHistory {
  public:
   SharedHistory() : own_(std::make_shared<History>()), shown_(own_) {}
-  SharedHistory(const SharedHistory& other) : shown_(other.shown_) {
-    if (other.own_ != nullptr) shown_->freshen();
-    other.own_ = nullptr;
-  }
+  SharedHistory(const SharedHistory& other) : shown_(other.share()) {}
   SharedHistory& operator=(const SharedHistory&) = delete;
   ~SharedHistory() = default;
 
   [[nodiscard]] const History& get() const { return *shown_; }
+  /// As it is now, for as long as it is wanted.
+  [[nodiscard]] std::shared_ptr<const History> share() const {
+    if (own_ != nullptr) {
+      shown_->freshen();
+      own_ = nullptr;
+    }
+    return shown_;
+  }
   /// To learn with.
   [[nodiscard]] History& own() {
     if (own_ == nullptr) {
@@ -141,7 +150,7 @@ class SharedHistory {
   }
 
  private:
-  mutable std::shared_ptr<History> own_;  ///< Null while a copy may read it.
+  mutable std::shared_ptr<History> own_;  ///< Null while somebody else may read it.
   std::shared_ptr<const History> shown_;
 };
 

@@ -75,6 +75,7 @@ static void digest(Digest& d, const GangState& g) {
         g.origin,
         g.run_milli,
         g.cut_off,
+        g.finished,
         s.min_member,
         s.min_task_member,
         s.min_resources,
@@ -94,6 +95,7 @@ static void digest(Digest& d, const TenantState& t) {
 
 static void digest(Digest& d, const Completion& c) {
   d.add(c.kind.user, c.kind.stem, c.kind.team, c.kind.shape, c.started, c.ended, c.declared);
+  d.add(c.stopped);
 }
 
 void State::digest(Digest& d) const {

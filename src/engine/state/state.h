@@ -212,10 +212,11 @@ struct GangState {
   GroupPhase phase = GroupPhase::kPending;
   Time created;
   Time started;  ///< When the first of its bound members started.
-  /// Of the run that goes on: devices it held at most, as seen when members leave, and whether one of
-  /// them was sent away.
+  /// Of the run that goes on: devices it held at most, as seen when members leave, whether one of
+  /// them was sent away, and whether one has finished.
   std::int64_t run_milli = 0;
   bool cut_off = false;
+  bool finished = false;
   std::uint64_t user = 0, stem = 0, team = 0;  ///< Names of its origin, hashed; 0: not said.
   std::uint64_t seq = 0;                       ///< Order of first sight; the last tie-break.
   bool dirty = false;
@@ -247,6 +248,7 @@ struct Completion {
   Time started;
   bool ended = true;  ///< False: it was cut off.
   Duration declared{};
+  bool stopped = false;  ///< It was deleted; no member had finished.
 };
 
 class State {
@@ -362,6 +364,7 @@ class State {
   std::vector<GangId> take_dirty_gangs();
   /// What the runs that ended have taught.
   [[nodiscard]] const History& history() const { return history_.get(); }
+  [[nodiscard]] std::shared_ptr<const History> shared_history() const { return history_.share(); }
   /// Takes the runs that ended since the last decision into the history.
   void learn(Time now);
   /// What the gang has in common with others: as it runs, or as it asks to run.

@@ -432,6 +432,7 @@ void State::finish(PodId id, bool succeeded) {
   PodState& pod = pods_[id.index()];
   if (pod.phase == PodPhase::kFinished) return;
   pod.succeeded = succeeded;
+  if (pod.phase == PodPhase::kBound) gangs_[pod.gang.index()].finished = true;
   give_up_nomination(id);
   set_phase(id, PodPhase::kFinished);
   lift(id);
@@ -519,9 +520,10 @@ void State::note_leaving(const PodState& pod, PodPhase next) {
   gang.run_milli = std::max(gang.run_milli, gang.allocated[ResourceNames::kDevice]);
   gang.cut_off = gang.cut_off || pod.evicting || !node.live || !node.spec->ready;
   if (gang.bound > 1 || !gang.started) return;
-  completions_.push_back({kind_of(gang), gang.started, !gang.cut_off, declared_by(gang, pod)});
+  completions_.push_back(
+      {kind_of(gang), gang.started, !gang.cut_off, declared_by(gang, pod), !gang.finished});
   gang.run_milli = 0;
-  gang.cut_off = false;
+  gang.cut_off = gang.finished = false;
 }
 
 void State::learn(Time now) {
@@ -530,18 +532,19 @@ void State::learn(Time now) {
   History& history = history_.own();
   for (const Completion& c : completions_) {
     if (c.started >= now) continue;
-    history.learn(c.kind, {(now - c.started).count(), c.ended, c.declared.count()});
+    history.learn(c.kind, {(now - c.started).count(), c.ended, c.declared.count(), c.stopped});
   }
   completions_.clear();
 }
 
 void State::on(const PastRun& e) {
+  if (!config_.learn) return;
   RunKind kind;
   kind.team = hash_name(e.origin.team);
   kind.user = e.origin.user.empty() ? kind.team : hash_name(e.origin.user);
   kind.stem = e.origin.stem.empty() ? 0 : hash_name(e.origin.stem);
   kind.shape = mix_shape(e.device_milli, hash_models(e.models));
-  history_.own().learn(kind, {e.ran.count(), e.ended, e.declared.count()});
+  history_.own().learn(kind, {e.ran.count(), e.ended, e.declared.count(), e.stopped});
 }
 
 void State::bind(PodId id, NodeId node_id, Time now, std::int32_t device) {
