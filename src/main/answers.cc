@@ -1,6 +1,7 @@
 #include "main/answers.h"
 
 #include "answers/http.h"
+#include "answers/records/past_runs.h"
 #include "engine/model/reason.h"
 #include "kube/names.h"
 #include "kube/security/tenants.h"
@@ -85,6 +86,13 @@ Answers::Answers(Env& env,
     keep.must_wait = [scheduler] {
       const scheduler::Scheduler* one = scheduler();
       return one != nullptr && one->binding();
+    };
+    // What ends from now on the engine sees itself; records are kept in whole seconds.
+    const Time begun = answers::whole_seconds(env.now());
+    keep.found = [scheduler, begun](const answers::Record& record) {
+      scheduler::Scheduler* one = scheduler();
+      if (one == nullptr) return;
+      for (const engine::PastRun& run : answers::past_runs(record, begun)) one->remember(run);
     };
     recorder_ = std::make_unique<answers::Recorder>(env, client, informers, std::move(keep));
     sayings_ = std::make_unique<answers::Sayings>(

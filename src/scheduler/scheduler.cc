@@ -187,6 +187,7 @@ class SchedulerImpl final : public Scheduler {
     wake();
     return {};
   }
+  void remember(const engine::PastRun& run) override { tell(run); }
   [[nodiscard]] std::vector<engine::Event> events_of(
       const std::vector<json::Value>& groups, const std::vector<json::Value>& pods) const override {
     std::vector<engine::Event> members;

@@ -86,6 +86,8 @@ class Scheduler {
   /// Names and the device resource stay. Fails when it is of the other kind: Volcano's instead of
   /// Muster's own, or the other way round.
   virtual Result<void> reconfigure(const engine::Config& policy, engine::BackfillMode backfill) = 0;
+  /// What happened before the engine was there: it learns from it as if it had seen it.
+  virtual void remember(const engine::PastRun& run) = 0;
   /// What the engine would be told of PodGroups and pods that are not there, groups first.
   [[nodiscard]] virtual std::vector<engine::Event> events_of(
       const std::vector<json::Value>& groups, const std::vector<json::Value>& pods) const = 0;

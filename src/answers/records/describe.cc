@@ -48,6 +48,17 @@ const json::Value& first_container(const json::Value& object) {
   return of(at(spec, "template"));
 }
 
+/// What the scheduler reads off a pod for the engine.
+void note_origin(Record& record, const json::Value& pod) {
+  const JobFacts facts = job_facts(JobKind::kPod, pod);
+  record.pods_user = facts.user.empty() ? facts.ns : facts.user;
+  if (record.pods_user == record.user) record.pods_user.clear();
+  const json::Array& owners = json::array_at(pod, "metadata", "ownerReferences");
+  record.pods_stem =
+      engine::stem_of(owners.empty() ? kube::name_of(pod) : json::string_at(owners[0], "name"));
+  if (record.pods_stem == record.stem) record.pods_stem.clear();
+}
+
 }  // namespace
 
 void Tracker::describe(Tracked& job) {
@@ -76,7 +87,11 @@ void Tracker::describe(Tracked& job) {
   if (pod) {
     if (record.queue.empty()) record.queue = kube::annotation(*pod, names::volcano::kQueueName);
     if (record.priority.empty()) record.priority = json::text_at(*pod, "spec", "priorityClassName");
-    if (record.model.empty()) record.model = kube::annotation(*pod, names::kGpuModel);
+    note_origin(record, *pod);
+    if (record.model.empty()) {
+      record.model = kube::annotation(*pod, names::kGpuModel);
+      record.model_asked = !record.model.empty();
+    }
     if (record.model.empty() && asks_.model_of)
       record.model = asks_.model_of(json::text_at(*pod, "spec", "nodeName"));
   }

@@ -107,9 +107,16 @@ json::Value record_json(const Record& record) {
   put(out, "queue", record.queue);
   put(out, "vc", record.vc);
   put(out, "stem", record.stem);
+  if (!record.pods_user.empty() || !record.pods_stem.empty()) {
+    json::Object pods;
+    put(pods, "user", record.pods_user);
+    put(pods, "stem", record.pods_stem);
+    out["pods"] = std::move(pods);
+  }
   put(out, "priority", record.priority);
   json::Object shape{{"tasks", record.tasks}, {"gpus", static_cast<double>(record.milli) / 1000}};
   put(shape, "model", record.model);
+  if (record.model_asked) shape["modelAsked"] = true;
   out["shape"] = std::move(shape);
   put(out, "image", record.image);
   put(out, "command", record.command);
@@ -140,10 +147,13 @@ Record parse_record(const json::Value& value) {
   record.queue = json::text_at(value, "queue");
   record.vc = json::text_at(value, "vc");
   record.stem = json::text_at(value, "stem");
+  record.pods_user = json::text_at(value, "pods", "user");
+  record.pods_stem = json::text_at(value, "pods", "stem");
   record.priority = json::text_at(value, "priority");
   record.tasks = json::int_at(value, "shape", "tasks");
   record.milli = milli_of(at(value, "shape", "gpus"));
   record.model = json::text_at(value, "shape", "model");
+  record.model_asked = json::bool_at(value, "shape", "modelAsked");
   record.image = json::text_at(value, "image");
   record.command = json::text_at(value, "command");
   record.declared = std::chrono::seconds(json::int_at(value, "declaredSeconds"));

@@ -54,8 +54,12 @@ struct Record {
 
   std::string job, uid, ns, kind;
   std::string user, queue, vc, stem, priority;
+  /// Whose they are and what they are called, as its pods say, by which durations are learned; empty:
+  /// the same.
+  std::string pods_user, pods_stem;
   std::int64_t tasks = 0, milli = 0;  // what it asks for
   std::string model, image, command;  // command: a hash of it
+  bool model_asked = false;           // the model is one that it asks for, not one that it got
   Duration declared{};                // zero: it does not say
   Time submitted, ended;              // ended zero: it lives
   std::string state;                  // WAITING, RUNNING, SUCCEEDED, FAILED, STOPPED, …

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <tuple>
 
 #include "base/log.h"
 #include "base/pace.h"
@@ -112,6 +113,7 @@ Task<void> Recorder::begin() {
   if (stopped_) co_return;
   tracker_.settled(env_.now());
   ready_ = true;
+  co_await tell_of_fresh();
   while (!stopped_) {
     co_await keep_house();
     if (!stopped_) (void)co_await stopping_->wait(kHouse);
@@ -154,6 +156,9 @@ Task<Result<void>> Recorder::load() {
           return known == days_.end() || known->second.through < number;
         });
     archive_.add(std::move(page), *held);
+    for (const Record& record : *held) {
+      if (options_.found) options_.found(record);
+    }
     if (uncounted) {
       const auto counted = co_await count_page(number, std::move(*held));
       if (!counted) co_return counted;
@@ -193,6 +198,28 @@ Task<void> Recorder::follow_all() {
   co_await drain();
   followed_ = true;
   co_await drain();
+}
+
+/// What is in no page yet: ended jobs, also those that ended while nobody was there, and earlier runs
+/// of those that live.
+Task<void> Recorder::tell_of_fresh() {
+  if (!options_.found) co_return;
+  std::vector<std::shared_ptr<const Record>> records;
+  for (const auto& [uid, record] : fresh_) records.push_back(record);
+  tracker_.each([&](const Tracked& job) {
+    if (!job.record.over() && !job.record.runs.empty())
+      records.push_back(std::make_shared<const Record>(job.record));
+  });
+  std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) {
+    const auto order = [](const Record& r) { return std::tuple(!r.over(), r.ended.us, r.uid); };
+    return order(*a) < order(*b);
+  });
+  Pace pace(env_);
+  for (const auto& record : records) {
+    if (pace.over()) co_await pace.rest();
+    if (stopped_) co_return;
+    options_.found(*record);
+  }
 }
 
 Task<void> Recorder::drain() {

@@ -43,6 +43,9 @@ struct RecorderOptions {
   HistoryLimits limits;
   std::string directory;            // records as lines of JSON, a file a day; empty: none
   std::function<bool()> must_wait;  // bindings are under way; null: never
+  /// Told once of every record that was there when it began, pages first, the oldest first; null or
+  /// not.
+  std::function<void(const Record& record)> found;
 };
 
 /// All that is kept, as it was at one moment, for workers to look through: it never changes.
@@ -115,6 +118,7 @@ class Recorder {
   void follow(const Followed& kind);
   void apply(const Change& change);
   Task<void> drain();
+  Task<void> tell_of_fresh();
 
   void due(Tracked& job);
   void pump_after(Duration delay);

@@ -121,6 +121,31 @@ PodSays lone(const std::string& name) {
   return says;
 }
 
+/// By what its pods say durations are learned, whatever the job's object says.
+TEST(Tracker, ARecordKnowsWhatItsPodsAreCalled) {
+  Kept kept;
+  PodSays says = lone("sweep-3-worker-0");
+  says.job = "sweep-3";
+  says.job_uid = "uid-sweep";
+  PodSays job = says;
+  job.user = "bob";
+  kept.tracker.job_changed(
+      JobKind::kVcJob, nullptr, object(job_json("sweep-3", "uid-sweep", job)), kBegin);
+  says.node = "n1";
+  says.bound = kBegin;
+  says.phase = "Running";
+  kept.tracker.pod_changed(nullptr, object(pod_json(says)), kBegin);
+  kept.tracker.each([&](Tracked& one) {
+    const Record record = parse_record(record_json(kept.tracker.now_of(one)));
+    EXPECT_EQ(record.user, "bob");
+    EXPECT_EQ(record.pods_user, "alice");
+    EXPECT_EQ(record.stem, "sweep");
+    EXPECT_EQ(record.pods_stem, "") << "that of its owner";
+    EXPECT_EQ(record.model, "H100");
+    EXPECT_FALSE(record.model_asked);
+  });
+}
+
 TEST(Tracker, AJobThatNeverWaitsIsWrittenOnceAtItsEnd) {
   Kept kept;
   PodSays says = lone("p");
