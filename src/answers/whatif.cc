@@ -38,6 +38,8 @@ class Changed : public Rehearsal {
     });
   }
   [[nodiscard]] const std::set<Ix>& victims() const { return victims_; }
+  /// What has run in it lasts as long in every other course.
+  [[nodiscard]] bool certain() const { return certain_; }
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
  protected:
@@ -50,9 +52,11 @@ class Changed : public Rehearsal {
       make(changes_[order_[next_]]);
   }
   Duration lasts(Ix gang, Duration age) override {
-    const Duration drawn = Rehearsal::lasts(gang, age);
+    const Duration lasts = Rehearsal::lasts(gang, age);
     const auto said = said_.find(view(gang).key);
-    return said == said_.end() ? drawn : std::max(age, said->second);
+    if (said != said_.end()) return std::max(age, said->second);
+    certain_ = certain_ && drawn(gang).certain;
+    return lasts;
   }
   void evicted(Ix gang) override {
     victims_.insert(gang);
@@ -148,6 +152,7 @@ class Changed : public Rehearsal {
   std::vector<std::size_t> order_;
   std::size_t next_ = 0;
   std::map<std::string, Duration> said_;
+  bool certain_ = true;
   std::set<Ix> victims_;
   std::vector<std::string> warnings_;
 };
@@ -225,6 +230,11 @@ class Comparison {
       if (gang < cast_->gangs.size() && !before.victims().contains(gang)) ++evicted_[gang];
     }
     if (draw == 0) out_.warnings = after.warnings();
+    // What is submitted may be less settled than what was there.
+    if (!after.certain()) {
+      certain_ = false;
+      settings_.quantum = ask_.quantum;
+    }
   }
   static void note(const Seen& seen, World& world) {
     if (!seen.start) return;

@@ -105,6 +105,40 @@ void holds_for(ChangeKind kind,
   EXPECT_GT(shown, 40);
 }
 
+TEST(Check22, WhatIsSubmittedWithoutADurationIsPlayedInEveryCourse) {
+  Engine e({});
+  e.apply(engine::QueueUpsert{{.name = "default"}});
+  e.apply(engine::NodeUpsert{node("a", 8)});
+  for (int i = 1; i <= 20; ++i) {
+    engine::PastRun run;
+    run.origin = {"", "", "default"};
+    run.device_milli = 8000;
+    run.ran = i * 10min;
+    e.apply(run);
+  }
+  for (const char* name : {"d/first", "d/second"}) {
+    engine::Pod p = pod(name, 8);
+    p.expected_duration = 1h;
+    e.apply(engine::PodUpsert{p});
+    (void)e.decide(kNow);
+  }
+  Change change;
+  change.kind = ChangeKind::kSubmit;
+  engine::Pod ahead = pod("d/ahead", 8, 100);
+  ahead.preemption_policy = engine::PreemptionPolicy::kNever;
+  change.events = {engine::PodUpsert{ahead}};
+  Ask ask = all();
+  const WhatIf answer = what_if(e, kNow, SharedDraws(e, kNow), {change}, ask);
+  EXPECT_EQ(answer.draws, ask.draws);
+  ASSERT_EQ(answer.jobs.size(), 1U);
+  const Moved& moved = answer.jobs[0];
+  EXPECT_EQ(moved.before.p10, kNow + 1h);
+  EXPECT_EQ(moved.before.p90, kNow + 1h);
+  ASSERT_TRUE(moved.after.p10 && moved.after.p90);
+  EXPECT_LT(*moved.after.p10 + 30min, *moved.after.p90)
+      << "how long the new one lasts is not known";
+}
+
 TEST(Check20, MoreNodesDoWhatWasSaid) {
   holds_for(ChangeKind::kAddNodes, {engine::NodeUpsert{node("more", 8)}}, {});
 }
