@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "base/random.h"
 #include "engine/test_world.h"
@@ -104,15 +105,17 @@ TEST(Check15, EachAlternativeReallyAppliedStartsWhereItSaid) {
       Engine real = e.clone();
       for (const engine::Event& event : tried.events) real.apply(event);
       const Plan plan = real.decide(next);
-      std::set<std::pair<std::string, std::string>> seats, bound;
-      for (const Seat& seat : a.placement) seats.emplace(seat.task, seat.node);
+      std::set<std::tuple<std::string, std::string, std::vector<std::int32_t>>> seats, bound;
+      for (const Seat& seat : a.placement) seats.emplace(seat.task, seat.node, seat.gpus);
       const auto mine = real.gang("d/me");
       ASSERT_TRUE(mine) << seed;
       for (const engine::Bind& bind : plan.binds) {
         if (std::find(mine->pods.begin(), mine->pods.end(), bind.pod) != mine->pods.end())
-          bound.emplace(bind.pod, bind.node);
+          bound.emplace(bind.pod, bind.node, bind.devices);
       }
       EXPECT_EQ(seats, bound) << "seed " << seed << ", " << a.change;
+      for (const auto& [task, node, gpus] : seats)
+        EXPECT_FALSE(gpus.empty()) << "seed " << seed << ", " << a.change;
       std::vector<std::string> victims;
       for (const engine::Evict& evict : plan.evicts) {
         if (evict.for_whom == "d/me") victims.push_back(evict.pod);
@@ -127,7 +130,19 @@ TEST(Check15, EachAlternativeReallyAppliedStartsWhereItSaid) {
     EXPECT_EQ(e.digest(), before);
   }
   EXPECT_GT(offered, 500);
-  for (const char* kind : {"workers", "queue", "priority", "stop", "selector", "node", "pieces"})
+  for (const char* kind : {"duration",
+                           "limit",
+                           "model",
+                           "node",
+                           "pieces",
+                           "priority",
+                           "queue",
+                           "selector",
+                           "stop",
+                           "toleration",
+                           "topology",
+                           "victims",
+                           "workers"})
     EXPECT_TRUE(kinds.contains(kind)) << kind << " was never offered";
 }
 

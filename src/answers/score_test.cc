@@ -50,6 +50,48 @@ TEST(Check04, TrueDurationsAndArrivalsAreExactAtEveryMoment) {
   }
 }
 
+/// bench/forecast/run holds the figures of the public trace against what they must be; here, that each
+/// is there, and in the order that makes the forecasts worth having.
+TEST(Check05, TheTableHasAllRowsAndSharedDrawsAreBest) {
+  const auto nodes = *sim::parse_nodes("4x8");
+  for (const Told told : {Told::kAll, Told::kNone}) {
+    ScoreSettings settings;
+    settings.told = told;
+    settings.draws = 20;
+    const auto policy = *sim::named_policy(told == Told::kAll ? "backfill" : "backfill-unknown");
+    const Score s = score(busy_trace(5), nodes, policy, settings, {});
+    const std::string table = score_table(s);
+    ASSERT_EQ(s.sets.size(), 4U);
+    const auto row = [&](std::string_view name) {
+      for (const Figures& f : s.sets[1].rows) {
+        if (f.name == name) return f;
+      }
+      ADD_FAILURE() << "no row of " << name << " in\n" << table;
+      return Figures{};
+    };
+    for (const std::string_view name : {kLastWait,
+                                        kPastWaits,
+                                        kOneEstimate,
+                                        kOneMedian,
+                                        kIndependent,
+                                        kCalibrated,
+                                        kShared,
+                                        kTrue}) {
+      EXPECT_GT(row(name).moments, 10) << name;
+      EXPECT_NE(table.find(name), std::string::npos) << name;
+    }
+    const Figures shared = row(kShared);
+    EXPECT_LT(shared.loss, row(kPastWaits).loss) << table;
+    EXPECT_LT(shared.loss, row(kLastWait).loss) << table;
+    if (told == Told::kNone) {
+      EXPECT_LT(shared.loss, row(kOneMedian).loss) << table;
+      EXPECT_LT(row(kTrue).loss, shared.loss) << table;
+    } else {
+      EXPECT_NEAR(shared.loss, row(kTrue).loss, 0.005) << "what is declared is true\n" << table;
+    }
+  }
+}
+
 TEST(Check04, WhatComesLaterIsNotLookedAt) {
   const auto nodes = *sim::parse_nodes("4x8");
   const auto policy = *sim::named_policy("backfill-unknown");

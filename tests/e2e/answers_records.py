@@ -178,10 +178,32 @@ def check_31(muster):
     trace.write_text(muster.cli("history", "--export", "trace").stdout)
     played = muster.cli("sim", "--trace", str(trace), "--nodes", "2x4", check=False)
     check("31 the trace can be played", played.returncode == 0, played.stdout + played.stderr)
+    check_32(muster)
     wrong = muster.cli("report", "usage", "--by", "colour", check=False)
     check(
         "31 a wrong field is refused in words", wrong.returncode != 0 and "want some of" in wrong.stderr, wrong.stderr
     )
+
+
+def check_32(muster):
+    """The trace of what ran here, played by the policy that ran it, waits as the jobs did whose durations were declared."""
+    since = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    jobs = 24
+    for i in range(jobs):
+        made = pod(f"t{i}", 1 + i % 4, 3 + i % 6, user="erna")
+        made["metadata"]["annotations"]["muster.dev/expected-duration"] = f"{3 + i % 6}s"
+        apply(muster, made)
+    over = lambda: [r for r in raw(muster, "/records?user=erna&limit=100")["items"] if "ended" in r]  # noqa: E731
+    check("32 they end", until(lambda: len(over()) == jobs, 120), over)
+    waited = {r["job"]: seconds(r["started"]) - seconds(r["submitted"]) for r in over()}
+    trace = muster.data / "declared.csv"
+    trace.write_text(muster.cli("history", "--user", "erna", "--since", since, "--export", "trace").stdout)
+    rows = list(csv.DictReader(trace.open()))
+    check("32 the trace has all of them", {r["name"].split("/")[-1] for r in rows} == set(waited), rows)
+    out = json.loads(muster.cli("sim", "--trace", str(trace), "--nodes", "2x4", "--json", "-").stdout)
+    played, seen = out[0]["meanWaitSeconds"], sum(waited.values()) / jobs
+    # Times are whole seconds, and each start follows an end by some of one.
+    check(f"32 waits: {seen:.1f} s on average, {played:.1f} s played again", abs(played - seen) <= 3, (out, waited))
 
 
 def kinds_of(answer, shown):
