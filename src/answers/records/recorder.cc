@@ -260,7 +260,7 @@ void Recorder::apply(const Change& change) {
 
 void Recorder::waits(const std::string& pod_key, const std::string& group, Waited wait) {
   const client::ObjectPtr pod = pod_key.empty() ? nullptr : informers_.get(r::kPods).find(pod_key);
-  tracker_.waits(pod.get(), group, std::move(wait));
+  tracker_.waits(pod, group, std::move(wait));
 }
 
 void Recorder::evicting(const std::string& pod_key, const std::string& for_whom) {

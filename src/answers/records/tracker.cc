@@ -214,6 +214,8 @@ void Tracker::pod_changed(const kube::ObjectPtr& before, const kube::ObjectPtr& 
       if (!after || is_terminal(pod)) return;
     } else {
       holder->second->held[key].pod = after;
+      // A pod by itself is the job's object: an old state of it would stay in memory beside this.
+      if (holder->second->uid == kube::uid_of(pod)) holder->second->object = after;
       return;
     }
   }
@@ -430,12 +432,12 @@ void Tracker::forget_if_nothing(Tracked& job) {
 
 // ---------------------------------------------------------------------------- what others tell
 
-void Tracker::waits(const json::Value* pod, const std::string& group, Waited wait) {
+void Tracker::waits(const kube::ObjectPtr& pod, const std::string& group, Waited wait) {
   Tracked* job = nullptr;
-  if (pod != nullptr && !key_of_pod(*pod).empty()) {
+  if (pod && !key_of_pod(*pod).empty()) {
     job = &job_of(*pod);
     if (!job->object && job->kind == JobKind::kPod && job->uid == kube::uid_of(*pod))
-      job->object = std::make_shared<const json::Value>(*pod);
+      job->object = pod;
   } else if (const auto found = groups_.find(group); found != groups_.end()) {
     const auto known = jobs_.find(found->second);
     if (known != jobs_.end()) job = known->second.get();

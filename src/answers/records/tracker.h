@@ -65,7 +65,7 @@ class Tracker {
   void pod_changed(const kube::ObjectPtr& before, const kube::ObjectPtr& after, Time now);
 
   /// Why it waits, as it is told to people. `pod` may be null: then the group "ns/name" says whose.
-  void waits(const json::Value* pod, const std::string& group, Waited wait);
+  void waits(const kube::ObjectPtr& pod, const std::string& group, Waited wait);
   /// The pod must leave, for whom.
   void evicting(const std::string& pod_key, const std::string& for_whom);
   /// A start was foretold. False when the job is not known.

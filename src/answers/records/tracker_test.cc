@@ -179,15 +179,14 @@ TEST(Tracker, AWaitIsWrittenWhenItIsToldAndAgainAtStartAndEnd) {
   PodSays says = lone("p");
   const auto pending = object(pod_json(says));
   kept.tracker.pod_changed(nullptr, pending, kBegin);
-  kept.tracker.waits(pending.get(), "", {"NoNodeFits", "", "0/3 nodes", kBegin, {}});
+  kept.tracker.waits(pending, "", {"NoNodeFits", "", "0/3 nodes", kBegin, {}});
   EXPECT_EQ(kept.writes, 1);
   // The same story again is no news.
   kept.tracker.waits(
-      pending.get(), "", {"NoNodeFits", "", "0/2 nodes", kBegin + std::chrono::seconds(5), {}});
+      pending, "", {"NoNodeFits", "", "0/2 nodes", kBegin + std::chrono::seconds(5), {}});
   EXPECT_EQ(kept.writes, 1);
-  kept.tracker.waits(pending.get(),
-                     "",
-                     {"HeldForReservation", "team/big", "", kBegin + std::chrono::seconds(9), {}});
+  kept.tracker.waits(
+      pending, "", {"HeldForReservation", "team/big", "", kBegin + std::chrono::seconds(9), {}});
   says.node = "n1";
   says.bound = kBegin + std::chrono::seconds(20);
   const auto bound = object(pod_json(says));
