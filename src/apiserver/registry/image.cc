@@ -205,22 +205,31 @@ std::pair<std::string_view, std::string_view> split_key(std::string_view key) {
 
 Result<void> Image::load() {
   std::string broken;
+  Collection* target = nullptr;
+  const Collection* counted = nullptr;
+  std::string counted_ns;
+  std::size_t* count = nullptr;
   const auto loaded = store_.load([&](store::Record record) {
     const auto [storage, key] = split_key(record.key);
-    auto object = json::parse(*record.value);
-    if (storage.empty() || !object) {
+    if (storage.empty() || !record.value->starts_with('{') || !record.value->ends_with('}')) {
       broken = record.key;
       return;
     }
     auto stored = std::make_shared<Stored>();
     stored->key = std::string(key);
     stored->revision = record.revision;
-    stored->object = std::move(*object);
-    kube::pack_managers(stored->object);
+    stored->object.set_text(record.value, packer_);
     stored->bytes = std::move(record.value);
-    Collection& target = collection(storage);
-    ++target.counts_[std::string(stored->ns())];
-    target.objects_.emplace(stored->key, std::move(stored));
+    // They come in the order of their keys: the collection, the namespace and the place are mostly
+    // those of the last one.
+    if (target == nullptr || target->storage() != storage) target = &collection(storage);
+    if (!count || counted != target || counted_ns != stored->ns()) {
+      counted = target;
+      counted_ns = stored->ns();
+      count = &target->counts_[counted_ns];
+    }
+    ++*count;
+    target->objects_.emplace_hint(target->objects_.end(), stored->key, std::move(stored));
   });
   if (!loaded) return loaded;
   if (!broken.empty())
@@ -229,7 +238,7 @@ Result<void> Image::load() {
         "the stored object \"" + broken + "\" cannot be read; restore the data folder from a copy");
   revision_ = store_.revision();
   loaded_ = revision_;
-  for (auto& [name, target] : collections_) target->floor_ = loaded_;
+  for (auto& [name, each] : collections_) each->floor_ = loaded_;
   return {};
 }
 
@@ -297,7 +306,7 @@ Task<Result<StoredPtr>> Image::write(Collection& collection,
   stored->revision = store_.next_revision();
   json::make(object, {"metadata", "resourceVersion"}) = std::to_string(stored->revision);
   order_members(object);
-  stored->object = std::move(object);
+  const store::Kind kind = kind_of(object, deleted);
 
   auto change = std::make_shared<Change>();
   change->revision = stored->revision;
@@ -312,13 +321,15 @@ Task<Result<StoredPtr>> Image::write(Collection& collection,
   const auto outcome = std::make_shared<Outcome>();
   outcome->signal = env_.make_signal();
   writes_.enter();
-  // Nobody else knows the object until it is durable: so long its text is the store's to make.
-  const auto make_text = [stored] {
-    return stored->bytes = std::make_shared<const std::string>(kube::object_text(stored->object));
+  // Nobody else knows the object until it is durable: so long its text and the tree that stays are
+  // the store's to make, and what they are made of is the store's to take apart.
+  auto make_text = [this, stored, draft = std::make_shared<const json::Value>(std::move(object))] {
+    stored->object.set(packer_->pack(*draft));
+    return stored->bytes = std::make_shared<const std::string>(kube::object_text(*draft));
   };
   store_.write("/" + collection.storage() + "/" + stored->key,
-               make_text,
-               kind_of(stored->object, deleted),
+               std::move(make_text),
+               kind,
                [this, &collection, change, outcome](Result<void> result) {
                  writes_.leave();
                  if (result) {
@@ -351,13 +362,10 @@ Result<std::vector<ChangePtr>> Image::older_changes(const Collection& collection
     if (each.revision > collection.floor()) break;
     const auto [storage, key] = split_key(each.key);
     if (storage != collection.storage()) continue;
-    auto object = json::parse(*each.value);
-    if (!object) continue;
     auto stored = std::make_shared<Stored>();
     stored->key = std::string(key);
     stored->revision = each.revision;
-    stored->object = std::move(*object);
-    kube::pack_managers(stored->object);
+    stored->object.set_text(each.value, packer_);
     stored->bytes = each.value;
     auto change = std::make_shared<Change>();
     change->revision = each.revision;
@@ -368,6 +376,17 @@ Result<std::vector<ChangePtr>> Image::older_changes(const Collection& collection
     result.push_back(std::move(change));
   }
   return result;
+}
+
+std::shared_ptr<Stored> Image::make_stored(std::string key,
+                                           Revision revision,
+                                           const json::Value& object) {
+  auto stored = std::make_shared<Stored>();
+  stored->key = std::move(key);
+  stored->revision = revision;
+  stored->object.set(packer_->pack(object));
+  stored->bytes = std::make_shared<const std::string>(kube::object_text(object));
+  return stored;
 }
 
 Task<void> Image::drain() { (void)co_await writes_.wait_empty(Duration::zero()); }

@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "apiserver/registry/tree.h"
 #include "base/env.h"
 #include "base/gate.h"
 #include "base/result.h"
@@ -33,7 +34,7 @@ using store::Revision;
 struct Stored {
   std::string key;  // within the collection: "ns/name", or "name" for cluster-scoped kinds
   Revision revision = 0;
-  json::Value object;
+  Tree object;
   Bytes bytes;  // the object as JSON, kind and apiVersion first
   /// Its text with only the members that the `fields` of lists named last: the same lists are asked
   /// for again and again, and picking costs more than sending. On the loop only.
@@ -180,6 +181,11 @@ class Image {
   /// across a restart.
   Result<std::vector<ChangePtr>> older_changes(const Collection& collection, Revision revision);
 
+  /// One state of an object with its text, for those that are never stored. On any thread.
+  std::shared_ptr<Stored> make_stored(std::string key,
+                                      Revision revision,
+                                      const json::Value& object);
+
   /// Waits until no write is under way.
   Task<void> drain();
 
@@ -201,6 +207,7 @@ class Image {
   Revision revision_ = 0;
   Revision loaded_ = 0;
   Gate writes_;
+  const std::shared_ptr<json::Packer> packer_ = std::make_shared<json::Packer>();
 };
 
 /// Kind and apiVersion first, then metadata in Kubernetes' order, then the rest as it was.

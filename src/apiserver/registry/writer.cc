@@ -153,13 +153,11 @@ Task<StoredPtr> Writer::unstored(const Resource& resource,
                                  json::Value object,
                                  Revision revision,
                                  const WriteOptions& options) {
-  auto stored = std::make_shared<Stored>();
-  stored->key = std::move(key);
-  stored->revision = revision;
+  StoredPtr stored;
   const auto write = [&] {
-    stored->object = to_stored(resource, std::move(object));
-    order_members(stored->object);
-    stored->bytes = std::make_shared<const std::string>(kube::object_text(stored->object));
+    json::Value whole = to_stored(resource, std::move(object));
+    order_members(whole);
+    stored = core_.image.make_stored(std::move(key), revision, whole);
   };
   if (options.beside)
     co_await core_.env.run_on_worker(write);

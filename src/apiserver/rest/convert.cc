@@ -96,7 +96,7 @@ json::Value to_stored(const Resource& resource, json::Value served) {
 
 kube::ObjectPtr served_object(const Resource& resource, const StoredPtr& stored) {
   // The image's own tree, kept alive by the record around it.
-  if (stored_as_served(resource, *stored)) return {stored, &stored->object};
+  if (stored_as_served(resource, *stored)) return {stored, &stored->object.value()};
   json::Value object = to_served(resource, stored->object);
   object.get_object()["apiVersion"] = resource.api_version();
   return std::make_shared<const json::Value>(std::move(object));

@@ -216,11 +216,9 @@ void Watch::append(const Change& change) {
   told_ = change.revision;
   if (type != "DELETED" || change.deleted) return add_change(type, change);
   // It left the selection: the old content under the new revision.
-  const auto old = std::make_shared<Stored>(*change.before);
-  json::make(old->object, {"metadata", "resourceVersion"}) = std::to_string(change.revision);
-  old->revision = change.revision;
-  old->bytes = std::make_shared<const std::string>(kube::object_text(old->object));
-  add(type, old);
+  json::Value old = change.before->object;
+  json::make(old, {"metadata", "resourceVersion"}) = std::to_string(change.revision);
+  add(type, core_.image.make_stored(change.before->key, change.revision, old));
 }
 
 Duration Watch::timeout() {
