@@ -20,15 +20,14 @@ bool ended(const std::string& what, const Result<T>& done) {
   return false;
 }
 
+/// Whether the object may have a member of this name; false: it has none.
+bool says(const Stored& stored, std::string_view name) {
+  return stored.bytes->find(name) != std::string::npos;
+}
+
 }  // namespace
 
 void GarbageCollector::index(const Ref& ref, const json::Value& object, bool present) {
-  const std::string uid(kube::uid_of(object));
-  if (present) {
-    by_uid_[uid] = ref;
-  } else if (const auto found = by_uid_.find(uid); found != by_uid_.end() && found->second == ref) {
-    by_uid_.erase(found);
-  }
   for (const json::Value& owner : json::array_at(object, "metadata", "ownerReferences")) {
     const std::string owner_uid = json::text_at(owner, "uid");
     if (present) {
@@ -66,9 +65,9 @@ void GarbageCollector::observe(Collection& collection, const Change& change) {
       for (const Ref& dependent : found->second) enqueue(dependent);
     }
     // Owners that wait in the foreground for this one look again.
-    for (const json::Value& owner : json::as_array(owners(after))) {
-      const auto found = by_uid_.find(json::text_at(owner, "uid"));
-      if (found != by_uid_.end()) enqueue(found->second);
+    for (const kube::OwnerReference& owner : kube::owners_of(after)) {
+      if (Owner found = find_owner(owner, change.after->ns()); found.live)
+        enqueue(std::move(found.ref));
     }
     return;
   }
@@ -85,6 +84,8 @@ void GarbageCollector::start() {
   for (const auto& [storage, collection] : core_.image.collections()) {
     if (storage == "events") continue;
     for (const auto& [key, stored] : collection->objects()) {
+      // Most objects have no owner and stay: their text tells, and needs not be read.
+      if (!says(*stored, "ownerReferences") && !says(*stored, "deletionTimestamp")) continue;
       const Ref ref{storage, key};
       index(ref, stored->object, true);
       const bool owned = !json::array_at(stored->object, "metadata", "ownerReferences").empty();
@@ -97,6 +98,28 @@ void GarbageCollector::start() {
 
 StoredPtr GarbageCollector::find(const Ref& ref) {
   return core_.image.collection(ref.storage).find(ref.key);
+}
+
+GarbageCollector::Owner GarbageCollector::find_owner(const kube::OwnerReference& owner,
+                                                     std::string_view ns) const {
+  const auto slash = owner.api_version.find('/');
+  const bool core_group = slash == std::string::npos;
+  const kube::Gvk gvk{core_group ? "" : owner.api_version.substr(0, slash),
+                      core_group ? owner.api_version : owner.api_version.substr(slash + 1),
+                      owner.kind};
+  ResourcePtr resource = core_.resources.find_kind(gvk);
+  if (!resource || !resource->stored) {
+    // A version that is not served any more: the objects are there still.
+    for (const ResourcePtr& each : core_.resources.stored()) {
+      if (each->info.group == gvk.group && each->info.kind == gvk.kind) resource = each;
+    }
+  }
+  if (!resource) return {};
+  // An owner in another namespace does not count: it cannot be what was meant.
+  Ref ref{resource->storage, resource->key(ns, owner.name)};
+  StoredPtr live = core_.image.collection(ref.storage).find(ref.key);
+  if (!live || kube::uid_of(live->object) != owner.uid) return {};
+  return {std::move(ref), std::move(live)};
 }
 
 Task<void> GarbageCollector::work() {
@@ -175,11 +198,8 @@ Task<bool> GarbageCollector::collect_absent_owners(const Ref& ref,
   std::vector<std::string> absent;
   std::size_t waiting = 0;
   for (const kube::OwnerReference& owner : owners) {
-    const auto found = by_uid_.find(owner.uid);
-    const StoredPtr live = found == by_uid_.end() ? nullptr : find(found->second);
-    // An owner in another namespace does not count: it cannot be what was meant.
-    const bool reachable = live && (live->ns().empty() || live->ns() == stored->ns());
-    if (!reachable) {
+    const StoredPtr live = find_owner(owner, stored->ns()).live;
+    if (!live) {
       absent.push_back(owner.uid);
     } else if (kube::is_deleting(live->object) &&
                has_finalizer(live->object, kube::names::kubernetes::kForegroundDeletion)) {

@@ -1,8 +1,9 @@
 /// The garbage collector: objects whose owners are gone go too, owners deleted in the foreground
 /// wait for their dependents, and orphaning strips owner references.
 ///
-/// It works from two indexes kept up to date with each published change, uid -> object and owner
-/// uid -> dependents, so a deletion costs work in proportion to its dependents.
+/// It works from an index kept up to date with each published change, owner uid -> dependents, so a
+/// deletion costs work in proportion to its dependents. Owners are found by what references say of
+/// them and told by their uid.
 #pragma once
 
 #include <deque>
@@ -12,6 +13,7 @@
 #include <unordered_map>
 
 #include "apiserver/core.h"
+#include "kube/meta.h"
 
 namespace muster::apiserver {
 
@@ -31,6 +33,7 @@ class GarbageCollector {
   static constexpr Duration kRetryFirst = std::chrono::seconds(1);
   static constexpr Duration kRetryMost = std::chrono::seconds(30);
 
+  /// Notes whose dependent it is.
   void index(const Ref& ref, const json::Value& object, bool present);
   void enqueue(Ref ref);
   Task<void> work();
@@ -44,9 +47,14 @@ class GarbageCollector {
   /// With back-off: no change may ever lead here again.
   void try_again(const Ref& ref);
   [[nodiscard]] StoredPtr find(const Ref& ref);
+  /// What a reference of an object of this namespace means; empty: there is no such object.
+  struct Owner {
+    Ref ref;
+    StoredPtr live;
+  };
+  [[nodiscard]] Owner find_owner(const kube::OwnerReference& owner, std::string_view ns) const;
 
   Core& core_;
-  std::unordered_map<std::string, Ref> by_uid_;
   std::unordered_map<std::string, std::set<Ref>> dependents_;
   std::deque<Ref> queue_;
   std::set<Ref> queued_;
