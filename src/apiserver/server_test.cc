@@ -183,6 +183,27 @@ TEST_F(ServerTest, DependentsGoWithTheirOwner) {
   });
 }
 
+TEST_F(ServerTest, ARestartKeepsWhatBelongsToWhom) {
+  run([](ServerTest& test) -> Task<void> {
+    const Answer owner =
+        co_await test.call("POST", kMaps, R"({"metadata":{"name":"owner"},"data":{"k":"v"}})");
+    const std::string child = fmt::format(
+        R"({{"metadata":{{"name":"child","ownerReferences":[{{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"{}"}}]}}}})",
+        json::text_at(owner.body, "metadata", "uid"));
+    co_await test.call("POST", kMaps, child);
+    co_await test.restart();
+    const Answer changed = co_await test.call(
+        "PATCH", kMaps + "/owner", R"({"data":{"l":"w"}})", "application/merge-patch+json");
+    EXPECT_EQ(json::dump(json::at(changed.body, "data")), R"({"k":"v","l":"w"})");
+    EXPECT_EQ(json::array_at(changed.body, "metadata", "managedFields").size(), 1U);
+    const Answer there = co_await test.call("GET", kMaps + "/child");
+    EXPECT_EQ(there.status, 200);
+    co_await test.call("DELETE", kMaps + "/owner");
+    const bool collected = co_await test.eventually(kMaps + "/child", 404);
+    EXPECT_TRUE(collected);
+  });
+}
+
 TEST_F(ServerTest, ANamespaceTakesItsContentsAndLeavesNothing) {
   run([](ServerTest& test) -> Task<void> {
     const Answer made =
@@ -289,6 +310,43 @@ TEST_F(ServerTest, PagesStayAtTheFirstPagesVersion) {
     for (const json::Value& item : json::array_at(rest.body, "items"))
       names.push_back(json::text_at(item, "metadata", "name"));
     EXPECT_EQ(names, (std::vector<std::string>{"p2", "p3", "p4"}));
+  });
+}
+
+TEST_F(ServerTest, PagesSayHowManyAreLeftAtTheirVersion) {
+  run([](ServerTest& test) -> Task<void> {
+    const auto left = [](const Answer& page) {
+      return json::int_at(page.body, "metadata", "remainingItemCount");
+    };
+    const auto next = [](const Answer& page) {
+      return "&continue=" + json::text_at(page.body, "metadata", "continue");
+    };
+    for (int i = 0; i < 7; ++i)
+      co_await test.call("POST", kMaps, fmt::format(R"({{"metadata":{{"name":"p{}"}}}})", i));
+    const Answer all = co_await test.call("GET", kMaps);
+    const auto count = static_cast<std::int64_t>(json::array_at(all.body, "items").size());
+    const Answer everywhere = co_await test.call("GET", "/api/v1/configmaps");
+    const auto wider = static_cast<std::int64_t>(json::array_at(everywhere.body, "items").size());
+    const Answer first = co_await test.call("GET", kMaps + "?limit=2");
+    EXPECT_EQ(left(first), count - 2);
+    const Answer widest = co_await test.call("GET", "/api/v1/configmaps?limit=3");
+    EXPECT_EQ(left(widest), wider - 3);
+    // What happens afterwards is no matter of this list.
+    co_await test.call("DELETE", kMaps + "/p5");
+    co_await test.call("POST", kMaps, R"({"metadata":{"name":"p8"}})");
+    co_await test.call("POST", kMaps, R"({"metadata":{"name":"p9"}})");
+    const Answer second = co_await test.call("GET", kMaps + "?limit=2" + next(first));
+    EXPECT_EQ(left(second), count - 4);
+    const Answer third = co_await test.call("GET", kMaps + "?limit=3" + next(second));
+    EXPECT_EQ(left(third), count - 7);
+    const std::string version = json::text_at(first.body, "metadata", "resourceVersion");
+    const Answer past = co_await test.call(
+        "GET", kMaps + "?limit=2&resourceVersionMatch=Exact&resourceVersion=" + version);
+    EXPECT_EQ(left(past), count - 2);
+    const Answer now = co_await test.call("GET", kMaps + "?limit=2");
+    EXPECT_EQ(left(now), count + 1 - 2);
+    const Answer selected = co_await test.call("GET", kMaps + "?limit=2&labelSelector=!l");
+    EXPECT_EQ(left(selected), 0) << "nobody has counted what a selector selects";
   });
 }
 

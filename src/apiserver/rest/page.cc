@@ -9,17 +9,22 @@
 namespace muster::apiserver {
 namespace {
 
-std::string make_continue(std::int64_t revision, const std::string& last_key) {
+/// `left`: how many objects come after it at this revision; 0: not known.
+std::string make_continue(std::int64_t revision,
+                          const std::string& last_key,
+                          std::int64_t left = 0) {
   json::Object token;
   token["v"] = "meta.k8s.io/v1";
   token["rv"] = revision;
   token["start"] = last_key + std::string(1, '\0');
+  if (left > 0) token["left"] = left;
   return base64url_encode(json::dump(json::Value(std::move(token))));
 }
 
 struct ContinueToken {
   std::int64_t revision = 0;
   std::string start;
+  std::int64_t left = 0;
 };
 
 Result<ContinueToken> parse_continue(std::string_view text) {
@@ -36,6 +41,7 @@ Result<ContinueToken> parse_continue(std::string_view text) {
   ContinueToken token;
   token.revision = json::int_at(*value, "rv");
   token.start = json::text_at(*value, "start");
+  token.left = json::int_at(*value, "left");
   if (token.start.empty() || token.revision == 0)
     return bad("incorrect encoded start resourceVersion");
   if (token.start.back() == '\0') token.start.pop_back();
@@ -59,6 +65,7 @@ struct Range {
   bool exact = false;  // at this revision, whatever has happened since
   std::string after;
   std::size_t limit = 0;  // 0: all
+  std::int64_t left = 0;  // how many come after `after`; 0: not known
 };
 
 Result<Range> parse_range(Revision newest, const Call& call) {
@@ -76,6 +83,7 @@ Result<Range> parse_range(Revision newest, const Call& call) {
     if (token->revision <= 0) return range;
     range.revision = static_cast<Revision>(token->revision);
     range.exact = true;
+    range.left = token->left;
   } else if (call.target.get("resourceVersionMatch") == "Exact") {
     range.revision = static_cast<Revision>(*parse_int(version));
     range.exact = true;
@@ -150,6 +158,11 @@ Task<Result<Page>> find_page(Core& core, const Call& call, const Selection& sele
                                                          : expired_continue(range->after));
     undone = std::move(*past);
   }
+  // What is there now need not be counted; the pages after the first know what the one before said.
+  const std::size_t now =
+      selection.ns.empty() ? collection.objects().size() : collection.count(selection.ns);
+  const bool first_of_now = range->after.empty() && !range->exact;
+  const auto there = first_of_now ? static_cast<std::int64_t>(now) : range->left;
   Page page;
   page.revision = range->revision;
   std::string prefix = key_prefix(resource, selection.ns);
@@ -166,12 +179,14 @@ Task<Result<Page>> find_page(Core& core, const Call& call, const Selection& sele
   page.objects = co_await find_selected(core.env, resource, walk, selection, most);
   if (most == 0 || page.objects.size() < most) co_return page;
   page.objects.pop_back();
-  page.continue_token =
-      make_continue(static_cast<std::int64_t>(range->revision), page.objects.back()->key);
-  if (selection.everything) {
+  if (selection.everything && there > static_cast<std::int64_t>(page.objects.size())) {
+    page.remaining = there - static_cast<std::int64_t>(page.objects.size());
+  } else if (selection.everything) {
     page.remaining = 1;
     while (walk.next() != nullptr) ++page.remaining;
   }
+  page.continue_token = make_continue(
+      static_cast<std::int64_t>(range->revision), page.objects.back()->key, page.remaining);
   co_return page;
 }
 
