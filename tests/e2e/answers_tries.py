@@ -520,7 +520,7 @@ def check_22_limit(muster, api):
     let_ask(muster, api)
     busy(muster, api)
     # Weeks of work ahead of those that wait, in forty courses, since nobody says how long it takes.
-    changes = [{"submit": {"manifest": pod(f"more{i}", 1 + i, priority="high"), "count": 1000}} for i in range(4)]
+    changes = [{"submit": {"manifest": pod(f"more{i}", 1 + i % 4, priority="high"), "count": 1000}} for i in range(30)]
     mine = Api(muster, user="user-1")
     muster.kubectl("create", "rolebinding", "edits", "--clusterrole=edit", "--user=user-1")
     begun = time.monotonic()
