@@ -108,7 +108,7 @@ def a_description_that_names_nothing_holds_the_pod_up_with_a_reason(c):
         file.write_text(kept.replace("/dev/zero", "/dev/no-such-device"))
         c.create(gpu_pod(f"waits-{kind}", kind, "true", 1))
         _, _, message = c.wait_event(f"waits-{kind}", "Failed")
-        assert '"/dev/no-such-device", which is not there' in message, message
+        assert '"/dev/no-such-device", which does not exist' in message, message
         file.write_text(kept)
         c.phase(f"waits-{kind}", "Succeeded")
 
