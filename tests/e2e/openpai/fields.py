@@ -277,7 +277,7 @@ FIELDS = [
         ),
         "three labels; the numbers: `e2e.pai_jobs`, ports by the formula",
         "same; at most 1,000 of a label and as many in all as the range has",
-        "every task is told every other's ports",
+        "every task knows every other's ports",
     ),
     Row(
         "`commands`",
@@ -435,7 +435,7 @@ FIELDS = [
             lambda m: m.notes["muster.dev/notify"] == "failed",
             extras={"jobStatusChangeNotification": {"failed": True, "running": False}},
         ),
-        "what is asked for is noted; that it is told: `e2e.pai_jobs`, who asked is told",
+        "what is asked for is noted; that it is reported: `e2e.pai_jobs`, who asked is told",
         "events `JobRunning`, `JobRetried`, `JobSucceeded`, `JobFailed`, `JobStopped` on the Framework",
         "events can be forwarded to whatever a site uses, including mail",
     ),
@@ -472,7 +472,7 @@ FIELDS = [
         "an image that does not exist",
         "code 254, not tried again",
         "agent.images: an_openpai_job_whose_image_is_nowhere_ends_with_254",
-        here="same; told by the node that pulls it",
+        here="same; reported by the node that pulls it",
         why="OpenPAI's runtime asks the registry itself before it starts",
     ),
     Row(

@@ -156,7 +156,7 @@ ROUTES = [
             fails("guest", "POST", "/authn/basic/login", 400, "NoUserError", {"username": "no", "password": "secret"}),
         ),
         "alice's token; nobody's 400",
-        "same; whoever guesses gets 429 with `Retry-After`",
+        "same; a client that guesses gets 429 with `Retry-After`",
         "guessing stays slow",
         who="all",
     ),
@@ -429,7 +429,7 @@ ROUTES = [
         reads_log,
         "where the log is, what is in it, 404 of another attempt",
         "one location, `user.pai.all`, whose address wants the same token; `tail-mode=true`: the last 16 KiB",
-        "a log is read with the rights of whoever asks",
+        "a log is read with the rights of the user who asks",
         who="user, programs",
     ),
     Row(
