@@ -172,6 +172,11 @@ TEST_F(ServerTest, DependentsGoWithTheirOwner) {
     EXPECT_EQ(gone.status, 200);
     const bool collected = co_await test.eventually(kMaps + "/child", 404);
     EXPECT_TRUE(collected);
+    // Of an owner of a kind that is not there nobody can tell: what it owns stays.
+    (void)co_await test.call(
+        "POST",
+        kMaps,
+        R"({"metadata":{"name":"kept","ownerReferences":[{"apiVersion":"example.com/v1","kind":"Gadget","name":"x","uid":"somebody"}]}})");
     // One whose owner never was goes as well.
     const Answer stray = co_await test.call(
         "POST",
@@ -180,6 +185,9 @@ TEST_F(ServerTest, DependentsGoWithTheirOwner) {
     EXPECT_EQ(stray.status, 201);
     const bool stray_gone = co_await test.eventually(kMaps + "/stray", 404);
     EXPECT_TRUE(stray_gone);
+    // The collector takes one after the other, and "kept" came first.
+    const Answer kept = co_await test.call("GET", kMaps + "/kept");
+    EXPECT_EQ(kept.status, 200);
   });
 }
 

@@ -20,6 +20,8 @@ bool ended(const std::string& what, const Result<T>& done) {
   return false;
 }
 
+constexpr std::size_t kGoneMax = 10'000;
+
 /// Whether the object may have a member of this name; false: it has none.
 bool says(const Stored& stored, std::string_view name) {
   return stored.bytes->find(name) != std::string::npos;
@@ -63,6 +65,11 @@ void GarbageCollector::observe(Collection& collection, const Change& change) {
     const std::string uid(kube::uid_of(after));
     if (const auto found = dependents_.find(uid); found != dependents_.end()) {
       for (const Ref& dependent : found->second) enqueue(dependent);
+      if (gone_.insert(uid).second) gone_order_.push_back(uid);
+      if (gone_order_.size() > kGoneMax) {
+        gone_.erase(gone_order_.front());
+        gone_order_.pop_front();
+      }
     }
     // Owners that wait in the foreground for this one look again.
     for (const kube::OwnerReference& owner : kube::owners_of(after)) {
@@ -114,7 +121,7 @@ GarbageCollector::Owner GarbageCollector::find_owner(const kube::OwnerReference&
       if (each->info.group == gvk.group && each->info.kind == gvk.kind) resource = each;
     }
   }
-  if (!resource) return {};
+  if (!resource) return {.ref = {}, .live = nullptr, .known = false};
   // An owner in another namespace does not count: it cannot be what was meant.
   Ref ref{resource->storage, resource->key(ns, owner.name)};
   StoredPtr live = core_.image.collection(ref.storage).find(ref.key);
@@ -198,11 +205,12 @@ Task<bool> GarbageCollector::collect_absent_owners(const Ref& ref,
   std::vector<std::string> absent;
   std::size_t waiting = 0;
   for (const kube::OwnerReference& owner : owners) {
-    const StoredPtr live = find_owner(owner, stored->ns()).live;
-    if (!live) {
+    const Owner found = find_owner(owner, stored->ns());
+    // Of a kind that this server does not have nobody knows, as in Kubernetes: what it owns stays.
+    if (!found.live && (found.known || gone_.contains(owner.uid))) {
       absent.push_back(owner.uid);
-    } else if (kube::is_deleting(live->object) &&
-               has_finalizer(live->object, kube::names::kubernetes::kForegroundDeletion)) {
+    } else if (found.live && kube::is_deleting(found.live->object) &&
+               has_finalizer(found.live->object, kube::names::kubernetes::kForegroundDeletion)) {
       ++waiting;
     }
   }

@@ -47,15 +47,19 @@ class GarbageCollector {
   /// With back-off: no change may ever lead here again.
   void try_again(const Ref& ref);
   [[nodiscard]] StoredPtr find(const Ref& ref);
-  /// What a reference of an object of this namespace means; empty: there is no such object.
+  /// What a reference of an object of this namespace means.
   struct Owner {
     Ref ref;
-    StoredPtr live;
+    StoredPtr live;     // null: there is no such object
+    bool known = true;  // false: there is no such kind, so nobody can tell
   };
   [[nodiscard]] Owner find_owner(const kube::OwnerReference& owner, std::string_view ns) const;
 
   Core& core_;
   std::unordered_map<std::string, std::set<Ref>> dependents_;
+  /// Owners whose deletion was seen, the last so many: their kind may be gone as well.
+  std::set<std::string> gone_;
+  std::deque<std::string> gone_order_;
   std::deque<Ref> queue_;
   std::set<Ref> queued_;
   std::unique_ptr<Signal> wake_;
