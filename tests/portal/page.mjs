@@ -87,8 +87,10 @@ export async function tasksOf(page, during) {
   const busiest = mains.map((m) => tasks.filter((e) => `${e.pid}/${e.tid}` === m)).sort((a, b) => b.length - a.length)[0] ?? [];
   return busiest.map((e) => e.tdur / 1000);
 }
-/** What axe finds serious on the page. The page's policy forbids inline script, so the checker is evaluated by the browser's own protocol. */
+/** What axe finds serious on the page, once nothing fades in any more: half there, texts lack contrast. The page's policy forbids inline script, so
+    the checker is evaluated by the browser's own protocol. */
 export async function axe(page) {
+  await page.evaluate(() => Promise.all(document.getAnimations().filter((a) => Number.isFinite(a.effect.getComputedTiming().endTime)).map((a) => a.finished.catch(() => {}))));
   await page.evaluate(readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8'));
   return page.evaluate(async () => (await globalThis.axe.run(document, { resultTypes: ['violations'] })).violations.filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => `${v.id}: ${v.nodes[0].html.slice(0, 120)}`));
 }
