@@ -128,7 +128,7 @@ def main():
     if not real_kubernetes.available():
         skip_all(real_kubernetes.MISSING)
     if not (VOLCANO / "chart").exists() or not (real_kubernetes.BIN / "helm").exists():
-        skip_all("no Volcano here (tests/volcano-beside/build builds it), or no Helm (tools/kubernetes)")
+        skip_all("Volcano or Helm could not be built (tools/kubernetes)")
     with real_kubernetes.RealKubernetes(controllers=True) as real:
         cluster = Deployed(real)
         environment = {
