@@ -37,8 +37,8 @@ struct Gang {
 
 struct Load {
   net::Loop loop;
-  net::Loop
-      watch_loop;  // on a thread of its own, so that creating does not delay what the watcher sees
+  // On a thread of its own, so that creating does not delay what the watcher sees.
+  net::Loop watch_loop;
   std::unique_ptr<net::Client> http, watch_http;
   std::unique_ptr<Signal> done;
   bench::Target target;

@@ -220,8 +220,8 @@ TEST(Dns, AnswersKnownNamesAndRefusesForeignOnes) {
   EXPECT_EQ(found[3] & 15, 0);
   EXPECT_EQ(found[7], 2);
   EXPECT_EQ(found.substr(found.size() - 4), std::string("\x0a\xf4\x00\x06", 4));
-  EXPECT_EQ(answer_query(query("svc.ns.svc.cluster.local", 28), resolve)[7],
-            0);  // AAAA: exists, no address
+  // AAAA: exists, no address.
+  EXPECT_EQ(answer_query(query("svc.ns.svc.cluster.local", 28), resolve)[7], 0);
   EXPECT_EQ(answer_query(query("no.ns.svc.cluster.local", 1), resolve)[3] & 15, 3);
   EXPECT_EQ(answer_query(query("example.com", 1), resolve)[3] & 15, 5);
   EXPECT_EQ(answer_query("short", resolve), "");

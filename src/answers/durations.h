@@ -25,8 +25,8 @@ class SharedDraws : public Lasting {
  public:
   struct Settings {
     std::uint64_t seed = 0;  ///< Zero: that of the gangs there are.
-    std::int32_t shared =
-        600;                  ///< How much of the spread is the level's, in thousandths: 0 or 600.
+    /// How much of the spread is the level's, in thousandths: 0 or 600.
+    std::int32_t shared = 600;
     std::int32_t draws = 40;  ///< So many are spread evenly; others are drawn alone.
   };
 

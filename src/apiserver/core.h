@@ -34,8 +34,8 @@ struct User {
 /// How a write is made.
 struct WriteOptions {
   std::string manager;  // empty: managedFields are left alone
-  std::string
-      subresource;  // "", "status", "scale", "resize", "ephemeralcontainers", "binding", "finalize"
+  /// One of "", "status", "scale", "resize", "ephemeralcontainers", "binding", "finalize".
+  std::string subresource;
   bool dry_run = false;
   bool apply = false;  // server-side apply: the new object carries its managedFields already
   std::string uid;     // preconditions, when set

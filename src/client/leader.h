@@ -2,9 +2,9 @@
 /// `kubectl get lease` reads as usual and another program may take over.
 ///
 /// The holder renews every `retry`; one that has not managed to for `renew_deadline` stops leading
-/// by itself, before others may take over after `lease`, and does not lead again: what it knows is old
-/// by then. Other holders' clocks are never trusted: a
-/// lease counts as expired when it has not changed for its duration by our own clock.
+/// by itself, before others may take over after `lease`, and does not lead again: what it knows is
+/// old by then. Other holders' clocks are never trusted: a lease counts as expired when it has not
+/// changed for its duration by our own clock.
 #pragma once
 
 #include <functional>

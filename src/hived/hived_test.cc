@@ -361,11 +361,11 @@ TEST_F(Course, TwoVirtualClustersOnOneNodeEach) {
   const std::string config = tests::read_data("hived/course-a.yaml");
   CellAllocator cells = load(config);
   EXPECT_EQ(run(cells, "vc1", 10, "test").bind.node, "hostname-dan");
-  EXPECT_EQ(run(cells, "vc1", 100, "prod").kind,
-            Decision::Kind::kPreempt);  // 4.2: prod takes test's cell
+  // 4.2: prod takes test's cell.
+  EXPECT_EQ(run(cells, "vc1", 100, "prod").kind, Decision::Kind::kPreempt);
   EXPECT_EQ(run(cells, "vc1", 10, "second").kind, Decision::Kind::kWait);  // same class waits
-  EXPECT_EQ(run(cells, "vc1", -1, "oppo").bind.node,
-            "hostname-carol");  // 4.3: opportunistic borrows default's
+  // 4.3: opportunistic borrows default's.
+  EXPECT_EQ(run(cells, "vc1", -1, "oppo").bind.node, "hostname-carol");
   const Decision owner = run(cells, "default", 100, "owner");  // 4.4: the owner takes it back
   ASSERT_EQ(owner.kind, Decision::Kind::kPreempt);
   EXPECT_EQ(owner.victims[0].pods[0].name, "default/oppo0");
@@ -375,11 +375,11 @@ TEST_F(Course, GangsAndSingleTasksInOneVirtualCluster) {
   const std::string config = tests::read_data("hived/course-b.yaml");
   CellAllocator cells = load(config);
   EXPECT_EQ(run(cells, "default", 100, "five").kind, Decision::Kind::kBind);
-  EXPECT_EQ(run(cells, "default", 100, "gang", 2, 0).kind,
-            Decision::Kind::kWait);  // 4.6: both tasks or none
+  // 4.6: both tasks or none.
+  EXPECT_EQ(run(cells, "default", 100, "gang", 2, 0).kind, Decision::Kind::kWait);
   EXPECT_EQ(run(cells, "default", 100, "gang", 2, 1).kind, Decision::Kind::kWait);
-  EXPECT_EQ(run(cells, "default", 100, "single-a").kind,
-            Decision::Kind::kBind);  // 4.7: without a gang one starts
+  // 4.7: without a gang one starts.
+  EXPECT_EQ(run(cells, "default", 100, "single-a").kind, Decision::Kind::kBind);
   EXPECT_EQ(run(cells, "default", 100, "single-b").kind, Decision::Kind::kWait);
 }
 

@@ -26,8 +26,8 @@ class Hands {
   /// What is done about a pod when the API server has answered.
   struct Answers {
     std::function<void(const std::string& pod)> bound, bind_failed, evict_failed;
-    std::function<void(const std::string& pod)> may_try_again,
-        may_evict_again;  // some time after a failure
+    /// Some time after a failure.
+    std::function<void(const std::string& pod)> may_try_again, may_evict_again;
   };
   struct Options {
     std::string scheduler;       // as victims' conditions name it

@@ -36,8 +36,9 @@ bool selects(const json::Value& selector, const std::string& name, const engine:
     try {
       return std::regex_search(name, std::regex(std::string(pattern)));
     } catch (const std::regex_error&) {
-      return false;  // Volcano's webhook refuses it; a cluster without the webhook has a HyperNode
-                     // without members.
+      // Volcano's webhook refuses it; a cluster without the webhook has a HyperNode without
+      // members.
+      return false;
     }
   }
   const json::Value& match = json::at(selector, "labelMatch", "matchLabels");

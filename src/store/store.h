@@ -31,8 +31,8 @@ struct Record {
 struct Change {
   Revision revision = 0;
   std::string key;
-  Bytes
-      value;  // what it became; for a deletion the last state, with the deletion's revision inside
+  /// What it became; for a deletion the last state, with the deletion's revision inside.
+  Bytes value;
   bool deleted = false;
 };
 

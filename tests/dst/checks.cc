@@ -234,8 +234,8 @@ void Checks::need(const Plan& plan) {
   // to what the others hold already.
   if (groups.size() > start_together(root)) return;
   std::map<std::string, std::vector<const SimPod*>> units;
-  std::map<std::string, std::int32_t> left =
-      bound_before_;  // The gang may have started anew in the meantime.
+  // The gang may have started anew in the meantime.
+  std::map<std::string, std::int32_t> left = bound_before_;
   for (const auto& e : plan.evicts) --left[model_.pods.at(e.pod).spec.group];
   for (const auto& e : plan.evicts) {
     const SimPod& p = model_.pods.at(e.pod);

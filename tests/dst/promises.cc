@@ -129,8 +129,8 @@ std::optional<std::string> Promises::judge(const Plan& plan, const Before& befor
                            before.reservations.end(),
                            [&](const Reservation& old) { return old.holder == r.holder; });
       });
-  std::set<std::string>
-      nominated;  // Room was held for these for a while, instead of the reservation.
+  // Room was held for these for a while, instead of the reservation.
+  std::set<std::string> nominated;
   for (const Nominate& n : plan.nominations) {
     const auto p = model_.pods.find(n.pod);
     if (p != model_.pods.end()) nominated.insert(gang_of(p->second));

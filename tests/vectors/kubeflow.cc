@@ -538,8 +538,8 @@ class Scenario {
   std::size_t events_before_ = 0;
   std::set<std::string> foreign_;  // what this step's actions made: "Kind/name"
   std::string refusal_;            // what admission said last
-  std::set<std::string>
-      kinds_;  // every kind listed so far: a kind missing from a later map must be empty
+  // Every kind listed so far: a kind missing from a later map must be empty.
+  std::set<std::string> kinds_;
   std::string last_uid_;
   bool vanished_ = false;          // a running pod was removed in this step without a grace period
   bool refusal_expected_ = false;  // the step says with which words, without marking the action

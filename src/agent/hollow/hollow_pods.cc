@@ -81,8 +81,8 @@ void HollowPods::update(const client::ObjectPtr& pod) {
   if (added) {
     hollow.number = next_number_++;
     if (kube::pod_finished(*pod)) hollow.phase = Phase::kEnded;
-    if (json::string_at(*pod, "status", "phase") ==
-        "Running") {  // seen by an agent before this one
+    // Seen by an agent before this one.
+    if (json::string_at(*pod, "status", "phase") == "Running") {
       hollow.phase = Phase::kRunning;
       const auto started = parse_time(json::string_at(*pod, "status", "startTime"));
       hollow.started = started ? *started : env_.now();

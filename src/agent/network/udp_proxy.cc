@@ -119,8 +119,8 @@ Task<void> UdpProxy::from_senders(std::shared_ptr<State> state) {
             const auto found = alive->senders.find(key);
             if (found == alive->senders.end()) return;
             found->second.socket->close();
-            alive->loop.post(
-                [alive, key] { alive->senders.erase(key); });  // not from its own timer
+            // Not from its own timer.
+            alive->loop.post([alive, key] { alive->senders.erase(key); });
           }
         });
     (void)send(sender->socket->fd(), buffer.data(), static_cast<std::size_t>(got), MSG_NOSIGNAL);

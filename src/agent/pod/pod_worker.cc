@@ -228,8 +228,8 @@ Task<Duration> PodWorker::sync_deleting() {
     log::warn("agent", "delete pod {}/{}: {}", ns, name, removed.error().message);
     co_return seconds(1);
   }
-  co_return seconds(30);  // the informer will say that it is gone; if it has finalizers, that takes
-                          // as long as it takes
+  // The informer will say that it is gone; if it has finalizers, that takes as long as it takes.
+  co_return seconds(30);
 }
 
 Task<Duration> PodWorker::sync_terminal() {

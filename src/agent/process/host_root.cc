@@ -86,8 +86,8 @@ Result<void> bind_own(int root,
     if (!copy) return fail(copy.error());
     (void)show_owners(copy->get(), owner);  // else it shows what is readable for all
     auto done = attach_at(root, path, copy->get());
-    if (!done &&
-        done.error().code == Code::kNotFound) {  // a folder that served before has the place
+    // Only a folder that served before has the place.
+    if (!done && done.error().code == Code::kNotFound) {
       done = make_place(merged + path, copy->get(), owner);
       if (done) done = attach_at(root, path, copy->get());
     }

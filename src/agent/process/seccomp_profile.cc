@@ -179,8 +179,8 @@ Program search(const std::vector<Range>& ranges, std::size_t begin, std::size_t 
 /// What each listed call runs into, by number.
 Result<std::map<std::uint32_t, Program>> programs(const json::Value& profile) {
   std::map<std::uint32_t, Program> out;
-  std::map<std::uint32_t, bool>
-      settled;  // a rule without conditions leaves nothing to those behind
+  // A rule without conditions leaves nothing to those behind.
+  std::map<std::uint32_t, bool> settled;
   for (const auto& entry : json::array_at(profile, "syscalls")) {
     const auto verdict = action(at(entry, "action"), at(entry, "errnoRet"));
     if (!verdict) return fail(verdict.error());

@@ -311,8 +311,8 @@ void Supervisor::container_exited(Container& container, int status) {
     while (container.output[i]) {
       pollfd item{container.output[i].get(), POLLIN, 0};
       if (poll(&item, 1, 0) <= 0) {
-        container.output[i]
-            .reset();  // held open by something that escaped; it has nothing to say now
+        // Held open by something that escaped; it has nothing to say now.
+        container.output[i].reset();
         break;
       }
       read_output(container, i);

@@ -172,9 +172,9 @@ class Supervisor {
   std::optional<Moving> moving_;
   Fd spent_;               // mounts that nobody needs; the kernel takes its time to remove them
   bool powerful_ = false;  // a container could have changed the network
-  bool owns_outside_ =
-      false;                 // files on a volume may belong to the numbers that its users have here
-  bool unfiltered_ = false;  // one could have made system calls that others may not
+  /// Files on a volume may belong to the numbers that its users have here.
+  bool owns_outside_ = false;
+  bool unfiltered_ = false;    // one could have made system calls that others may not
   bool shares_files_ = false;  // a container had files together with other pods
   bool unsaved_ = false;       // the state of containers has changed since it was written
   bool done_ = false;

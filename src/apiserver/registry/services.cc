@@ -35,8 +35,8 @@ Result<void> Services::allocate(const Resource& resource,
                                 const json::Value& live) {
   if (!is_service(resource)) return {};
   if (live.is_object() && json::equal(json::at(object, "spec"), json::at(live, "spec"))) return {};
-  const std::string type{json::as_string(json::at(object, "spec", "type"),
-                                         "ClusterIP")};  // a copy: the spec grows below
+  // A copy: the spec grows below.
+  const std::string type{json::as_string(json::at(object, "spec", "type"), "ClusterIP")};
   if (type == "ExternalName") return {};
   const auto addressed = allocate_address(resource, object, live);
   if (!addressed) return addressed;

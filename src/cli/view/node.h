@@ -22,8 +22,8 @@ struct NodePod {
 };
 
 struct NodeInfo {
-  std::string name, ip, role,
-      status;  // status: ready, notReady, Unknown, with ",SchedulingDisabled"
+  /// `status` is ready, notReady or Unknown, with ",SchedulingDisabled" where it applies.
+  std::string name, ip, role, status;
   GpuMode mode = GpuMode::kNone;
   std::int64_t total = 0, allocated = 0, unhealthy = 0;
   std::int64_t memory_total_gib = 0, memory_allocated_gib = 0, core_total = 0, core_allocated = 0;

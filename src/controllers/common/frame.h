@@ -57,10 +57,11 @@ class Frame {
     bool long_plan = false;
     Snapshot::Questions asked;  // what its last long plan looked at beside its own objects
     std::string last_error;
-    Comebacks comebacks;       // pods that fail again and again
-    json::Value sent_status;   // what the last status write sent, and the version it made: a server
-                               // that drops a field
-    std::string sent_version;  // must not be told about it for ever
+    Comebacks comebacks;  // pods that fail again and again
+    /// What the last status write sent, and the version it made: a server that drops a field must
+    /// not be told about it for ever.
+    json::Value sent_status;
+    std::string sent_version;
   };
   struct Batch {
     std::size_t left = 0;

@@ -71,16 +71,16 @@ struct Action {
 };
 
 struct Plan {
-  std::vector<Action>
-      actions;  // applied in order; the first failure ends the pass, the status is not written
+  /// Applied in order; the first failure ends the pass, the status is not written.
+  std::vector<Action> actions;
   std::vector<Event> events;
   std::optional<json::Value> status;     // the whole new status; written only if it differs
   bool status_anyway = false;            // also when an action failed
   std::optional<json::Value> job_patch;  // merge patch of the job's metadata or spec
   bool delete_job = false;
   std::optional<Duration> requeue_after;
-  std::string
-      error;  // not empty: nothing is written after the actions, the pass is repeated with back-off
+  /// Not empty: nothing is written after the actions, the pass is repeated with back-off.
+  std::string error;
 };
 
 /// The objects of the job's namespace, as the caches have them.

@@ -190,8 +190,8 @@ class Cells {
   std::vector<Index> tops;                              // top physical cells, config order
   std::vector<std::string> leaf_types;                  // in order of appearance
   std::vector<std::vector<Index>> chains_of_leaf_type;  // in chain order
-  std::unordered_map<std::string, Index> type_index, chain_index, vc_index,
-      node_index;                     // looked up, never iterated
+  /// Looked up, never iterated.
+  std::unordered_map<std::string, Index> type_index, chain_index, vc_index, node_index;
   std::vector<std::string> warnings;  // odd, but accepted
 
   std::span<const Index> children(const PhysicalCell& c) const {

@@ -24,8 +24,7 @@ enum class PlacementRule : std::uint8_t {
   kPack,
   /// The one with most.
   kSpread,
-  /// The one where the least usable device capacity is lost for the usual mix of
-  /// requests.
+  /// The one where the least usable device capacity is lost for the usual mix of requests.
   kFragmentation,
 };
 

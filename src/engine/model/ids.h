@@ -26,7 +26,7 @@ using PodId = Id<struct PodTag>;
 using GangId = Id<struct GangTag>;
 using TenantId = Id<struct TenantTag>;
 using ClassId = Id<struct ClassTag>;  ///< Pods that are alike for every placement decision.
-using ShapeId =
-    Id<struct ShapeTag>;  ///< Gangs that are alike: the same classes in the same numbers.
+/// Gangs that are alike: the same classes in the same numbers.
+using ShapeId = Id<struct ShapeTag>;
 
 }  // namespace muster::engine

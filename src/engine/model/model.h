@@ -60,10 +60,10 @@ struct PreferredNodeTerm {
 /// A required or preferred (weight > 0) pod (anti-)affinity term.
 struct PodTerm {
   std::optional<Selector> selector;  ///< Absent matches no pod.
-  std::vector<std::string>
-      namespaces;  ///< Caller fills in the pod's own where the API defaults to it.
-  std::optional<Selector>
-      namespace_selector;  ///< In addition to `namespaces`; empty = all namespaces.
+  /// Caller fills in the pod's own where the API defaults to it.
+  std::vector<std::string> namespaces;
+  /// In addition to `namespaces`; empty = all namespaces.
+  std::optional<Selector> namespace_selector;
   std::string topology_key;
   std::int32_t weight = 0;
 
@@ -231,8 +231,8 @@ struct Group {
   DisruptionMode disruption = DisruptionMode::kGang;
   bool preemptable = true;
   std::string parent;  ///< Key of the group of groups it belongs to; empty = none.
-  std::int32_t min_groups =
-      0;  ///< For a group of groups: least number of children that must start together.
+  /// For a group of groups: least number of children that must start together.
+  std::int32_t min_groups = 0;
   bool is_parent = false;  ///< A group of groups: has children, no pods of its own.
   std::optional<Duration> sla_waiting_time;
   Duration expected_duration{};  ///< Zero = unknown.
@@ -272,8 +272,8 @@ struct Queue {
   /// queue.
   bool t9k = false;
   bool preemptible = true;
-  Duration max_duration{};  ///< Zero = none. Pods older than this are ended by others; the engine
-                            ///< counts on it.
+  /// Zero = none. Pods older than this are ended by others; the engine counts on it.
+  Duration max_duration{};
   std::optional<Selector> node_selector;  ///< Nodes the queue may use.
 
   /// Virtual cluster whose cells back this queue's guarantee; empty = amounts only.

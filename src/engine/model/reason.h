@@ -46,8 +46,8 @@ struct NodeCount {
 struct Shortage {
   std::string resource;
   std::int64_t wanted = 0;  ///< For one member (node causes), or for the whole gang (queue limits).
-  std::int64_t available =
-      0;  ///< Most free on one node (kNeverFits: most there is on one), or left under the limit.
+  /// Most free on one node (kNeverFits: most there is on one), or left under the limit.
+  std::int64_t available = 0;
   std::int64_t limit = 0;  ///< The queue's limit; 0 for node causes.
 
   bool operator==(const Shortage&) const = default;
@@ -61,8 +61,8 @@ struct Refusal {
   std::vector<NodeCount> by_cause;  ///< Sorted by text.
   std::vector<Shortage> shortages;
   std::string queue;  ///< The queue (or ancestor) whose limit refused.
-  std::int32_t members_wanted =
-      0;  ///< For kNotEnoughMembers: wanted and found; for kNoNodeFits: placeable.
+  /// For kNotEnoughMembers: wanted and found; for kNoNodeFits: placeable.
+  std::int32_t members_wanted = 0;
   std::int32_t members_found = 0;
   std::vector<std::string> ahead;  ///< Keys of the first few that are served before it.
   std::int32_t ahead_count = 0;    ///< Counted up to kAheadCounted.
@@ -70,10 +70,10 @@ struct Refusal {
   /// What the reason is about: the role that lacks members, the group that is missing, the domain
   /// that has most room, the holder of the reservation, a victim that has yet to leave.
   std::string subject;
-  std::optional<Time>
-      until;  ///< When the reservation in the way starts, or the last victim must have left.
-  std::string
-      preemption;  ///< Why eviction did not help, in kube-scheduler's words; ends with a full stop.
+  /// When the reservation in the way starts, or the last victim must have left.
+  std::optional<Time> until;
+  /// Why eviction did not help, in kube-scheduler's words; ends with a full stop.
+  std::string preemption;
 
   /// The story in the policy's own words, where it has better ones than the reason's (cells); ends
   /// without a full stop.

@@ -155,8 +155,8 @@ class ResourceNames {
   [[nodiscard]] std::int64_t factor(std::size_t i) const { return i == kDevice ? 1000 : 1; }
 
  private:
-  std::vector<std::string>
-      names_;  ///< At most ResourceVector::kMax, so a scan is the quickest lookup.
+  /// At most ResourceVector::kMax, so a scan is the quickest lookup.
+  std::vector<std::string> names_;
 };
 
 }  // namespace muster::engine

@@ -162,8 +162,8 @@ TEST(Surplus, GoesFirstAndAGangNeverStaysBelowItsMinimum) {
   }
   (void)whole.decide(kNow);
   whole.apply(PodUpsert{pod("d/small", 4, 10)});
-  EXPECT_EQ(whole.decide(kNow).evicts.size(),
-            4U);  // two would do, but then two useless ones would stay
+  // Two would do, but then two useless ones would stay.
+  EXPECT_EQ(whole.decide(kNow).evicts.size(), 4U);
 }
 
 TEST(Roles, PreemptionLetsInWhatEachRoleNeeds) {

@@ -141,8 +141,8 @@ struct VictimChoice {
   /// On every node, when gangs go whole. Empty with `possible`: fits already.
   std::vector<PodId> victims;
   VictimCost cost;  ///< Of these victims, on top of the plan.
-  PodId first;      ///< Of the victims, the one that goes before all others; decides between equal
-                    ///< choices.
+  /// Of the victims, the one that goes before all others; decides between equal choices.
+  PodId first;
 };
 /// The cheapest pods to remove so that one pod of the preemptor's class fits on the node: exact
 /// while a few hundred sets decide it, otherwise greedy and then pruned.

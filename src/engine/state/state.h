@@ -44,8 +44,8 @@ struct DeviceState {
   std::int32_t free_milli = 1000;
   std::uint16_t model = 0;  ///< In the state's table of models; 0: none.
   bool healthy = true;
-  std::int32_t held_milli =
-      0;  ///< Kept for nominated pods, of what is free or of what is about to be.
+  /// Kept for nominated pods, of what is free or of what is about to be.
+  std::int32_t held_milli = 0;
 
   /// What pods that are nominated nowhere may have of it. Below zero while those it is held for
   /// wait for somebody to leave.
@@ -119,17 +119,17 @@ struct NodeState {
   ResourceVector used;       ///< By every pod here that is not finished, the leaving ones included.
   ResourceVector releasing;  ///< Part of `used` that is on its way out.
   ResourceVector held;       ///< Kept for nominated pods.
-  ResourceVector free;  ///< unheld(), less nothing for devices that are held but not left yet; kept
-                        ///< in step by State.
+  /// unheld(), less nothing for devices that are held but not left yet; kept in step by State.
+  ResourceVector free;
   std::vector<DeviceState> devices;
   std::int32_t devices_whole = 0;  ///< Wholly open.
   bool shared = false;             ///< A device is partly taken or held.
   std::int32_t share_max = 0;      ///< Largest open part of a device.
   std::vector<PodId> pods;
-  std::vector<PodId>
-      nominees;     ///< Waiting pods for which `held` and the devices' held parts are kept.
-  Time busy_until;  ///< When the last pod here is expected to end; zero: none runs; kNever: not
-                    ///< known.
+  /// Waiting pods for which `held` and the devices' held parts are kept.
+  std::vector<PodId> nominees;
+  /// When the last pod here is expected to end; zero: none runs; kNever: not known.
+  Time busy_until;
   std::uint32_t changed = 0;       ///< Bumped with every log entry.
   std::uint32_t spec_changed = 0;  ///< Bumped when labels, taints or readiness may have changed.
   Shared<Node> spec;               ///< As last told.
@@ -154,8 +154,8 @@ struct PodState {
   GangId gang;
   PodPhase phase = PodPhase::kPending;
   NodeId node;
-  Positions
-      devices;  ///< Of its node; while it waits, those held for it on the node it is nominated to.
+  /// Of its node; while it waits, those held for it on the node it is nominated to.
+  Positions devices;
   std::int32_t priority = 0;
   PreemptionPolicy preemption_policy = PreemptionPolicy::kPreemptLowerPriority;
   bool preemptable = true;
@@ -320,8 +320,8 @@ class State {
   [[nodiscard]] const std::vector<GangId>& children_of(const std::string& key) const;
   [[nodiscard]] GangId parent_of(GangId id) const;  ///< Invalid: it has none, or it is not known.
   [[nodiscard]] GangId root_of(GangId id) const;    ///< Itself when it has no parent.
-  [[nodiscard]] std::vector<GangId> leaves_of(
-      GangId id) const;  ///< The gangs with pods below it, or itself.
+  /// The gangs with pods below it, or itself.
+  [[nodiscard]] std::vector<GangId> leaves_of(GangId id) const;
 
   [[nodiscard]] const std::map<std::string, DisruptionBudget>& budgets() const { return budgets_; }
   [[nodiscard]] const Labels& namespace_labels(const std::string& ns) const;
@@ -505,8 +505,8 @@ class State {
   std::vector<GangId> gang_log_;
   std::uint64_t gang_log_base_ = 0;
   std::uint64_t victims_version_ = 1;
-  std::map<std::string, std::vector<GangId>>
-      families_;  ///< Parent key -> child groups, in order of their ids.
+  /// Parent key -> child groups, in order of their ids.
+  std::map<std::string, std::vector<GangId>> families_;
   std::vector<GangId> dirty_gangs_;
   std::vector<Completion> completions_;
   SharedHistory history_;

@@ -110,8 +110,8 @@ ClassId State::class_of(const Pod& pod, TenantId tenant) {
   c.request.set(ResourceNames::kPods, 1);
   const ClassId id(static_cast<std::uint32_t>(classes_.size()));
   classes_.push_back(std::move(c));
-  class_ids_[hash_of(pod)].push_back(
-      id);  // vector_of may have interned; the bucket itself is stable
+  // vector_of may have interned; the bucket itself is stable.
+  class_ids_[hash_of(pod)].push_back(id);
   return id;
 }
 

@@ -1,6 +1,5 @@
-/// Amounts inside a Volcano session: exact fixed point, a thousand times finer
-/// than Volcano's own milli-units, so that shares of thirds add up as its
-/// floating point does, with no floating point.
+/// Amounts inside a Volcano session: exact fixed point, a thousand times finer than Volcano's own
+/// milli-units, so that shares of thirds add up as its floating point does, with no floating point.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// The tree by hand, and for any tree: what was charged step by step weighs as
-// if it had been there from the start.
+// The tree by hand, and for any tree: what was charged step by step weighs as if it had been there
+// from the start.
 #include "engine/volcano/hierarchy.h"
 
 #include <gtest/gtest.h>

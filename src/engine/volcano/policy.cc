@@ -8,8 +8,7 @@
 namespace muster::engine::volcano {
 
 Plan VolcanoPolicy::decide(Time now) {
-  // A session looks at everything, so what changed since the last one is of no
-  // interest.
+  // A session looks at everything, so what changed since the last one is of no interest.
   (void)state_.take_dirty_gangs();
   return Session(state_, memory_, now).run();
 }

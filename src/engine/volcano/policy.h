@@ -1,5 +1,4 @@
-/// Volcano's actions and plugins as a policy of the engine: every decision is
-/// one session.
+/// Volcano's actions and plugins as a policy of the engine: every decision is one session.
 #pragma once
 
 #include "engine/policy.h"
@@ -14,16 +13,15 @@ class VolcanoPolicy final : public Policy {
   [[nodiscard]] Plan decide(Time now) override;
   [[nodiscard]] std::optional<WaitView> why(GangId gang) override { return told(gang); }
   [[nodiscard]] std::optional<WaitView> told(GangId gang) const override;
-  /// By priority, then age: the order of the plugins that every configuration
-  /// has. What else a session weighs changes from session to session.
+  /// By priority, then age: the order of the plugins that every configuration has. What else a
+  /// session weighs changes from session to session.
   [[nodiscard]] std::vector<WaitView> waiting(TenantId tenant, std::size_t limit) override;
   [[nodiscard]] std::vector<QueueView> queues(std::span<const TenantId> tenants) override;
   [[nodiscard]] std::unique_ptr<Policy> clone(State& state) const override;
   void digest(Digest& digest) const override;
 
  private:
-  /// What is told of the gang, or of the first member that waits beside those
-  /// that run.
+  /// What is told of the gang, or of the first member that waits beside those that run.
   [[nodiscard]] const Refusal* last_refusal(GangId gang) const;
 
   State& state_;

@@ -16,8 +16,8 @@ std::string item_element(const Shape& shape, const Value& item) {
   char before = '{';
   const auto add = [&](const std::string& name) {
     const Value& given = json::at(item, name);
-    const Value& value =
-        given.is_null() && name == "protocol" ? kProtocol : given;  // the one key with a default
+    // The one key with a default.
+    const Value& value = given.is_null() && name == "protocol" ? kProtocol : given;
     if (value.is_null()) return;
     out += std::exchange(before, ',');
     json::append_key(out, "", name);

@@ -35,8 +35,8 @@ struct FieldType {
   enum class Shape : std::uint8_t { kScalar, kMessage, kList, kMap } shape = Shape::kScalar;
   std::string scalar;            // for kScalar
   Scalar kind = Scalar::kOther;  // the same, to look at
-  const Type* type =
-      nullptr;  // for kMessage; also the named scalar (Quantity, Time …) of a kScalar
+  /// For kMessage; also the named scalar (Quantity, Time …) of a kScalar.
+  const Type* type = nullptr;
   std::shared_ptr<const FieldType> element;  // for kList and kMap
 };
 
@@ -77,8 +77,8 @@ struct Type {
   std::string scalar;  // for named scalars: "string", "string:date-time", "any", "object"
   std::vector<Gvk> gvks;
   std::map<std::string, Field, std::less<>> fields;
-  std::vector<std::vector<const Field*>>
-      by_number;  // at the first proto number: the field (several for flattened messages)
+  /// At the first proto number: the field (several for flattened messages).
+  std::vector<std::vector<const Field*>> by_number;
   std::string map_type;
   /// Fields by a hash of their names, a power of two of places, each field in the first that was
   /// free.

@@ -15,19 +15,19 @@ namespace muster::net {
 struct ServerOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;  // 0 picks one
-  std::string
-      unix_path;  // instead of an address: a Unix socket that only its owner may open; plain HTTP
+  /// Instead of an address: a Unix socket that only its owner may open; plain HTTP.
+  std::string unix_path;
   std::string certificate_pem;  // empty: plain HTTP
   std::string key_pem;
   std::string client_ca_pem;  // client certificates signed by it are verified and reported as Peer
   std::size_t body_bytes_max = 3 * 1024 * 1024;
   std::size_t header_bytes_max = 64 * 1024;
-  Duration head_timeout =
-      std::chrono::seconds(15);  // from connect or previous answer's first byte to the whole head
+  /// From connect or previous answer's first byte to the whole head.
+  Duration head_timeout = std::chrono::seconds(15);
   Duration body_timeout = std::chrono::seconds(60);
   Duration idle_timeout = std::chrono::seconds(300);
-  Duration write_timeout =
-      std::chrono::minutes(5);  // one write of an answer or a chunk; a slower reader is cut
+  /// One write of an answer or a chunk; a slower reader is cut.
+  Duration write_timeout = std::chrono::minutes(5);
   std::size_t connections_max = 20'000;
 };
 

@@ -65,8 +65,8 @@ TEST(Hpack, WhatIsEncodedIsDecodedAndRepeatsAreShort) {
     ASSERT_EQ(decoder.decode(block), fields) << "round " << round;
     if (round == 0) first = block.size();
     if (round == 1) {
-      EXPECT_LT(block.size(),
-                first - 900);  // the token is known by now; the long one is never remembered
+      // The token is known by now; the long one is never remembered.
+      EXPECT_LT(block.size(), first - 900);
     }
     if (round == 5) encoder.limit(128);  // the peer keeps less from here on
   }
@@ -77,8 +77,8 @@ TEST(Hpack, BrokenBlocksAreRefused) {
     HpackDecoder decoder;
     EXPECT_FALSE(decoder.decode(bytes(hex))) << hex;
   }
-  EXPECT_FALSE(
-      huffman_decode(bytes("ffff ffff")));  // the end-of-string symbol, or padding that is too long
+  // The end-of-string symbol, or padding that is too long.
+  EXPECT_FALSE(huffman_decode(bytes("ffff ffff")));
   EXPECT_FALSE(huffman_decode(bytes("f1e3 c2e5 f23a 6ba0 ab90 f400")));
 }
 

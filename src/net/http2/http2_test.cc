@@ -207,8 +207,8 @@ TEST(Http2Stream, EndsWithTheConnection) {
 
 TEST(Http2Stream, TakesAtMostHalfOfTheRoom) {
   with_connection([](Loop& loop, Http2Connection& connection, Server& server) -> Task<void> {
-    co_await server.send(
-        {kSettings, 0, 0, std::string("\0\3\0\0\0\3", 6)});  // three requests at once
+    // Three requests at once.
+    co_await server.send({kSettings, 0, 0, std::string("\0\3\0\0\0\3", 6)});
     const auto stream = co_await open(loop, connection, server);
     EXPECT_EQ(connection.room(), 2U);
     EXPECT_FALSE(connection.takes_stream());

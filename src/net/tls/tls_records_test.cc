@@ -257,8 +257,8 @@ TEST(TlsRecords, ASlowClientMayAskForNewKeysWhileRecordsWait) {
         }
       });
   EXPECT_GT(stops, 10);
-  EXPECT_GT(updates,
-            stops / 2);  // what answers the last questions may come behind the last of the text
+  // What answers the last questions may come behind the last of the text.
+  EXPECT_GT(updates, stops / 2);
 }
 
 TEST(TlsRecords, WhoAsksForKeysAndNeverReadsIsCutOff) {

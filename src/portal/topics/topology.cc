@@ -265,8 +265,8 @@ class TopologySource final : public Source {
   VisiblePtr visible_;
   std::uint64_t membership_ = 0, version_ = 0;
   Duration looked_{};
-  std::vector<const NodeFacts*>
-      names_;  // in the order of the answer; valid while membership_ holds
+  // In the order of the answer; valid while membership_ holds.
+  std::vector<const NodeFacts*> names_;
   std::unordered_map<std::string, std::int32_t> slots_;
   std::vector<std::string> jobs_;
   std::vector<std::int32_t> free_, told_jobs_;
