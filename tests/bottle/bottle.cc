@@ -1,13 +1,7 @@
 /// The cluster in a bottle: every part of `muster up`, on virtual time, a disk that loses what was
 /// not synced and a network that loses what it likes, from a seed.
 ///
-///   bottle [--cpu SECONDS] [--seed S] [--steps N]   seed after seed, for so long (default 60, 1, 120);
-///                                                   --hours H of processor time, or --events N; --jobs N
-///                                                   seeds beside each other (default 1). SIGTERM and
-///                                                   Ctrl-C end it as if the time were over
-///   bottle --replay S [--steps N]                   one seed, told as it happens
-///   bottle --found FILE                             the seeds of FILE, by which something was found
-///   bottle --break                                  does what each check forbids; each must say so
+/// `bottle --help` says how to call it.
 ///
 /// Each seed runs in a child of its own. A seed that fails is run again, must fail the same way,
 /// byte for byte, is cut to the fewest steps that fail, and is told; after a few of them it ends.
@@ -369,35 +363,75 @@ int run_broken() {
   return failed == 0 ? 0 : 1;
 }
 
-}  // namespace
+// ------------------------------------------------------------------------------------ command line
 
-int main(int argc, char** argv) {
-  const std::vector<std::string_view> words(argv + 1, argv + argc);
+constexpr const char* kUsage =
+    R"(bottle runs a whole cluster in virtual time, from a seed, and breaks what can break.
+
+  bottle                    seed after seed, for a minute of processor time
+    --cpu S, --hours H      for so long
+    --events N              until so much has happened
+    --seed S                the first seed (1)
+    --steps N               how much befalls each of them (120)
+    --jobs N                so many beside each other (1)
+  bottle --replay S         one seed, told as it happens
+    --steps N               only its first steps
+    --pods                  with each change of a pod
+  bottle --found FILE       the seeds of FILE
+  bottle --break            does what each check forbids; each must say so
+
+docs/reliability.md says what is checked.
+)";
+
+struct Asked {
+  enum class What : std::uint8_t { kSeeds, kReplay, kFound, kBreak, kHelp, kWrong };
+  What what = What::kSeeds;
   RunOptions options;
   Limits limits;
   std::size_t jobs = 1;
-  bool replay = false;
+  const char* file = "";
+};
+
+Asked read(const std::vector<std::string_view>& words) {
+  Asked out;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const auto value = [&] { return i + 1 < words.size() ? words[++i].data() : "0"; };
-    if (words[i] == "--break") return run_broken();
-    if (words[i] == "--cpu") limits.cpu_s = std::strtod(value(), nullptr);
-    if (words[i] == "--hours") limits.cpu_s = 3600 * std::strtod(value(), nullptr);
-    if (words[i] == "--events")
-      limits = {.cpu_s = HUGE_VAL,
-                .events = static_cast<std::uint64_t>(std::strtod(value(), nullptr))};
-    if (words[i] == "--jobs") jobs = std::max<std::size_t>(1, std::strtoull(value(), nullptr, 10));
-    if (words[i] == "--found") return run_found(value());
-    if (words[i] == "--steps") options.steps = std::atoi(value());
-    if (words[i] == "--seed") options.seed = std::strtoull(value(), nullptr, 10);
-    if (words[i] == "--replay") {
-      options.seed = std::strtoull(value(), nullptr, 10);
-      replay = true;
+    const std::string_view word = words[i];
+    if (word == "--help" || word == "-h") return {.what = Asked::What::kHelp};
+    if (word == "--break") {
+      out.what = Asked::What::kBreak;
+      continue;
+    }
+    if (word == "--pods") {
+      out.options.pods = true;
+      continue;
+    }
+    if (i + 1 == words.size()) return {.what = Asked::What::kWrong};
+    const char* value = words[++i].data();
+    if (word == "--cpu") {
+      out.limits.cpu_s = std::strtod(value, nullptr);
+    } else if (word == "--hours") {
+      out.limits.cpu_s = 3600 * std::strtod(value, nullptr);
+    } else if (word == "--events") {
+      out.limits = {.cpu_s = HUGE_VAL,
+                    .events = static_cast<std::uint64_t>(std::strtod(value, nullptr))};
+    } else if (word == "--jobs") {
+      out.jobs = std::max<std::size_t>(1, std::strtoull(value, nullptr, 10));
+    } else if (word == "--found") {
+      out.what = Asked::What::kFound;
+      out.file = value;
+    } else if (word == "--steps") {
+      out.options.steps = std::atoi(value);
+    } else if (word == "--seed" || word == "--replay") {
+      out.options.seed = std::strtoull(value, nullptr, 10);
+      if (word == "--replay") out.what = Asked::What::kReplay;
+    } else {
+      return {.what = Asked::What::kWrong};
     }
   }
-  if (!replay) {
-    end_when_told();
-    return Seeds(options, jobs).run(limits);
-  }
+  return out;
+}
+
+int replay(RunOptions options) {
   options.tell = true;
   seed_openssl(options.seed);
   const Outcome outcome = run(options);
@@ -408,4 +442,28 @@ int main(int argc, char** argv) {
                                : "no violation");
   std::fflush(stdout);
   ::_exit(outcome.violation ? 1 : 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Asked asked = read({argv + 1, argv + argc});
+  switch (asked.what) {
+    case Asked::What::kHelp:
+      fmt::print("{}", kUsage);
+      return 0;
+    case Asked::What::kWrong:
+      fmt::print(stderr, "{}", kUsage);
+      return 2;
+    case Asked::What::kBreak:
+      return run_broken();
+    case Asked::What::kFound:
+      return run_found(asked.file);
+    case Asked::What::kReplay:
+      return replay(asked.options);
+    case Asked::What::kSeeds:
+      break;
+  }
+  end_when_told();
+  return Seeds(asked.options, asked.jobs).run(asked.limits);
 }

@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 
 #include "base/strings.h"
+#include "hived/annotations.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::bottle {
 namespace {
@@ -37,6 +39,22 @@ bool of_ended(const json::Value& pod, const std::map<std::string, json::Value>& 
     if (found != objects.end() && !end_of(found->second).empty()) return true;
   }
   return false;
+}
+
+std::string line_of(const json::Value& pod, bool gone) {
+  auto devices = kube::annotation(pod, kube::names::kGpuIndices);
+  if (devices.empty()) devices = kube::annotation(pod, hived::kLeafCellIsolation);
+  return fmt::format("pod {} ({}, {}): {} GPUs{}, priority {}, {} on \"{}\"{}{}",
+                     kube::name_of(pod),
+                     kube::uid_of(pod).substr(0, 8),
+                     kube::annotation(pod, "scheduling.k8s.io/group-name"),
+                     gpus_of(pod),
+                     devices.empty() ? "" : fmt::format(" ({})", devices),
+                     json::int_at(pod, "spec", "priority"),
+                     json::string_at(pod, "status", "phase"),
+                     json::string_at(pod, "spec", "nodeName"),
+                     json::at(pod, "metadata", "deletionTimestamp").is_null() ? "" : ", leaving",
+                     gone ? ", gone" : "");
 }
 
 }  // namespace
@@ -144,6 +162,7 @@ Task<void> Checks::watch_pods(SimEnv& env, client::Client& direct) {
 }
 
 void Checks::see_pod(const json::Value& pod, bool gone) {
+  if (tell_pods_) tell_pods_(line_of(pod, gone));
   if (promising_) promises_.see_pod(pod, gone, world_.now());
   const std::string uid(kube::uid_of(pod));
   if (const auto known = pods_.find(uid); known != pods_.end()) {

@@ -28,6 +28,8 @@ class Checks {
       : world_(world), gpus_(gpus), promising_(promising) {}
 
   [[nodiscard]] const std::optional<Violation>& violation() const { return violation_; }
+  /// Each change of a pod, in a line.
+  void tell_pods(std::function<void(std::string)> tell) { tell_pods_ = std::move(tell); }
   void fail(std::string check, std::string what);
 
   /// A server that has started again: what is there now is compared with what was seen, and then
@@ -75,6 +77,7 @@ class Checks {
   const int gpus_;
   const bool promising_;
   std::optional<Violation> violation_;
+  std::function<void(std::string)> tell_pods_;
   Promises promises_{
       [this](std::string check, std::string what) { fail(std::move(check), std::move(what)); }};
   std::uint64_t seen_ = 0;

@@ -26,6 +26,9 @@ class Run {
         users_(world_, cluster_.place(), checks_, [this](std::string line) { tell(line); }) {}
 
   Outcome live() {
+    if (options_.pods) {
+      checks_.tell_pods([this](const std::string& line) { fmt::print("{} {}\n", clock(), line); });
+    }
     if (options_.broken == "durable") disk_.break_syncs();
     cluster_.start();
     pass(std::chrono::seconds(10));
@@ -81,10 +84,14 @@ class Run {
     return made;
   }
 
+  [[nodiscard]] std::string clock() const {
+    const std::int64_t us = world_.now().us - 1'800'000'000LL * 1'000'000;
+    return fmt::format("{:5d}.{:06d}", us / 1'000'000, us % 1'000'000);
+  }
+
   void tell(const std::string& line) {
     world_.mix(line);
-    const std::int64_t us = world_.now().us - 1'800'000'000LL * 1'000'000;
-    outcome_.story.push_back(fmt::format("{:5d}.{:06d} {}", us / 1'000'000, us % 1'000'000, line));
+    outcome_.story.push_back(clock() + " " + line);
     if (options_.tell) fmt::print("{}\n", outcome_.story.back());
     if (outcome_.story.size() > kStoryMax) outcome_.story.pop_front();
   }

@@ -16,6 +16,7 @@ struct RunOptions {
   int steps = 120;
   std::string broken;  // the check whose opposite is done
   bool tell = false;   // everything as it happens
+  bool pods = false;   // told: each change of a pod, too
 };
 
 struct Outcome {

@@ -246,6 +246,7 @@ std::optional<std::string> CellChecks::plan(const Plan& plan) {
 
 void CellChecks::evict(const Plan& plan) {
   std::set<std::string> victims;
+  std::set<std::string> winners;
   for (const Evict& e : plan.evicts) {
     const auto it = model_.pods.find(e.pod);
     if (it == model_.pods.end()) return fail("eviction of unknown pod " + e.pod);
@@ -263,8 +264,8 @@ void CellChecks::evict(const Plan& plan) {
     rank(name, before_.at(name), *winner);
     victims.insert(name);
     model_.set_life(pod, Life::kLeaving);
+    winners.insert(winner->first);
     Owed& owed = owed_[winner->first];
-    owed.victims.insert(pod.spec.uid);
     // Who makes room in a queue gives up devices, not the cells that will be taken.
     owed.due = owed.due && queue_takes(winner->second);
     outrank(winner->first, winner->second);
@@ -276,6 +277,22 @@ void CellChecks::evict(const Plan& plan) {
         }))
       return fail("gang " + name + " is evicted in part");
   }
+  // The cells of a gang are free when its last pod is gone, one whose eviction failed included. Those
+  // that were told to go before, or for another, may sit in the cells as well and are not told again.
+  for (const auto& [name, unit] : before_) {
+    if (!unit.leaving && !spared_.contains(name) && !victims.contains(name)) continue;
+    for (const SimPod* pod : unit.seated) {
+      for (const std::string& winner : winners) owed_.at(winner).victims.insert(pod->spec.uid);
+    }
+  }
+}
+
+bool CellChecks::makes_way(const Unit& unit) const {
+  return unit.leaving || std::any_of(owed_.begin(), owed_.end(), [&](const auto& owed) {
+           return std::any_of(unit.seated.begin(), unit.seated.end(), [&](const SimPod* pod) {
+             return owed.second.victims.contains(pod->spec.uid);
+           });
+         });
 }
 
 void CellChecks::rank(const std::string& name,
@@ -340,13 +357,17 @@ void CellChecks::whole(const Plan& plan) {
     std::size_t given = 0;
     for (const auto& member : *unit.bind->group) given += member.pods.size();
     const std::int32_t least = model_.groups.at(pod.spec.group).min_member;
-    const auto started = static_cast<std::int32_t>(unit.seated.size());
+    // Those that came on top, alone, are of its group, too.
+    const auto started = static_cast<std::int32_t>(
+        std::count_if(model_.pods.begin(), model_.pods.end(), [&](const auto& one) {
+          return one.second.seat && one.second.spec.group == name;
+        }));
     if (unit.seated.size() < given || started < least)
       return fail(
           fmt::format("gang {} started with {} of {}, at least {}", name, started, given, least));
   }
   for (const auto& [name, unit] : after_) {
-    if (unit.seated.empty() || unit.leaving || carried_.contains(name) || !ready(unit)) continue;
+    if (unit.seated.empty() || makes_way(unit) || carried_.contains(name) || !ready(unit)) continue;
     for (const SimPod* pod : unit.waiting) {
       const auto slots = free_slots(unit, pod->gpus);
       if (!slots.empty() &&

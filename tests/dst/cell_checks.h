@@ -94,6 +94,8 @@ class CellChecks {
   [[nodiscard]] bool ready(const Unit& unit) const;
 
   void evict(const engine::Plan& plan);
+  /// Told to leave, even if its last pod does not: what others of it left is not theirs any more.
+  [[nodiscard]] bool makes_way(const Unit& unit) const;
   void rank(const std::string& name,
             const Unit& victim,
             const std::pair<const std::string, Unit>& winner);

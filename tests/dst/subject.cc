@@ -77,6 +77,8 @@ std::string text_of(const Event& event) {
           return fmt::format("policy placement {}", static_cast<int>(e.config.placement));
         } else if constexpr (std::is_same_v<T, BindResult>) {
           return "bind failed " + e.pod;
+        } else if constexpr (std::is_same_v<T, EvictResult>) {
+          return "eviction failed " + e.pod;
         } else {
           return "another event";
         }

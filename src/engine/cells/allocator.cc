@@ -64,7 +64,7 @@ Result<void> CellAllocator::add_allocated(const PodRef& pod,
                                bind.node));
   Index index = groups_.index_of(spec.group);
   if (index == kNone) {
-    index = books().restore(spec.root.empty() ? spec : sized_by(spec, bind), bind, now);
+    index = books().restore(spec.root.empty() ? spec : sized_by(spec, bind), bind, slot, now);
   } else if (groups_.at(index).state == GroupState::kPreempting) {
     books().take_reserved(index);
   }
@@ -83,6 +83,8 @@ Result<void> CellAllocator::add_allocated(const PodRef& pod,
               "its place in group \"{}\" is held by pod \"{}\"", spec.group, place->pod.name));
     place = AllocatedPod{pod, bind};
     ++group.allocated_pods;
+    // Whoever keeps those cells for a pod that is not there has lost them.
+    books().restore_place(index, spec, bind, slot, now);
     return {};
   }
   return ignored(

@@ -249,17 +249,53 @@ Index Bookkeeping::promised_to(Restoring& restoring,
   return kNone;
 }
 
+/// The gang that keeps the leaf for a pod which is not there loses that place. False: its pod is there.
+bool Bookkeeping::take_kept_place(Index leaf) {
+  const Index keeper = cells_.p(leaf).using_group;
+  for (Group::Member& member : groups_.at(keeper).members) {
+    const auto found = std::find(member.physical.begin(), member.physical.end(), leaf);
+    if (found == member.physical.end()) continue;
+    const std::size_t slot =
+        static_cast<std::size_t>(found - member.physical.begin()) / at(member.leaves);
+    if (member.slots[slot]) return false;
+    for (std::size_t i = slot * at(member.leaves); i < (slot + 1) * at(member.leaves); ++i) {
+      const Index kept = std::exchange(member.physical[i], kNone);
+      member.virt[i] = kNone;
+      if (kept == kNone || cells_.p(kept).using_group != keeper) continue;
+      if (cells_.p(kept).reserving_group != kNone) {
+        cells_.p_mutable(kept).using_group = kNone;
+        cells_.set_state(kept, CellState::kReserved);
+        continue;
+      }
+      cells_.p_mutable(kept).using_group = kNone;
+      cells_.release_leaf(kept);
+      cells_.set_state(kept, CellState::kFree);
+    }
+    groups_.at(keeper).placement.reset();
+    return true;
+  }
+  return false;
+}
+
 void Bookkeeping::restore_pod(Restoring& restoring,
                               Group::Member& member,
                               std::size_t pod,
                               const PodPlacement& place) {
   const Group& group = groups_.at(restoring.group);
   const Index node = cells_.find_node(place.node);
-  for (std::size_t i = 0; i < place.leaves.size() && i < at(member.leaves); ++i) {
-    const Index leaf = cells_.find_leaf(node, place.leaves[i], restoring.chain);
+  std::vector<Index> leaves;
+  for (std::size_t i = 0; i < place.leaves.size() && i < at(member.leaves); ++i)
+    leaves.push_back(cells_.find_leaf(node, place.leaves[i], restoring.chain));
+  const auto is_used = [this](Index leaf) {
+    return leaf != kNone && cells_.p(leaf).using_group != kNone;
+  };
+  // A place that is kept for a pod is kept whole or not at all.
+  if (!restoring.sits && std::any_of(leaves.begin(), leaves.end(), is_used)) return;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const Index leaf = leaves[i];
     if (leaf == kNone) continue;
     if (cells_.p(leaf).reserving_group != kNone) cancel(cells_.p(leaf).reserving_group);
-    if (cells_.p(leaf).using_group != kNone) continue;  // Somebody else's: never given twice.
+    if (is_used(leaf) && !take_kept_place(leaf)) continue;  // Somebody else's: never given twice.
     const Index virtual_leaf = promised_to(restoring, leaf, place, i);
     member.physical[pod * at(member.leaves) + i] = leaf;
     member.virt[pod * at(member.leaves) + i] = virtual_leaf;
@@ -270,7 +306,7 @@ void Bookkeeping::restore_pod(Restoring& restoring,
   }
 }
 
-Index Bookkeeping::restore(const PodSpec& spec, const BindInfo& bind, Time now) {
+Index Bookkeeping::restore(const PodSpec& spec, const BindInfo& bind, const Slot& found, Time now) {
   const auto named = cells_.chain_index.find(bind.chain);
   Restoring restoring{.group = add_group(spec, GroupState::kAllocated),
                       .spec = spec,
@@ -282,11 +318,37 @@ Index Bookkeeping::restore(const PodSpec& spec, const BindInfo& bind, Time now) 
     const MemberPlacement& placement = (*bind.group)[m];
     if (placement.pods.empty() || placement.pods[0].leaves.empty()) continue;
     Group::Member& member = member_of(group, placement, m);
-    for (std::size_t pod = 0; pod < placement.pods.size(); ++pod)
+    for (std::size_t pod = 0; pod < placement.pods.size(); ++pod) {
+      restoring.sits = m == found.member && pod == at(found.pod);
       restore_pod(restoring, member, pod, placement.pods[pod]);
+    }
   }
   if (restoring.downgrade) lazy_preempt(restoring.group, group.name, now);
   return restoring.group;
+}
+
+void Bookkeeping::restore_place(
+    Index index, const PodSpec& spec, const BindInfo& bind, const Slot& found, Time now) {
+  Group& group = groups_.at(index);
+  const MemberPlacement& placement = (*bind.group)[found.member];
+  Group::Member& member = member_of(group, placement, found.member);
+  const std::size_t first = at(found.pod) * at(member.leaves);
+  for (std::size_t i = first; i < first + at(member.leaves); ++i) {
+    if (member.physical[i] != kNone) return;
+  }
+  const auto named = cells_.chain_index.find(bind.chain);
+  const PodPlacement& place = placement.pods[at(found.pod)];
+  Restoring restoring{.group = index,
+                      .spec = spec,
+                      .chain = named == cells_.chain_index.end() ? kNone : named->second,
+                      .now = now,
+                      .sits = true};
+  const auto& types = place.preassigned_types;
+  restoring.downgrade = std::find(types.begin(), types.end(), "") != types.end();
+  restore_pod(restoring, member, at(found.pod), place);
+  // A gang is guaranteed as a whole or not at all.
+  if (restoring.downgrade && group.has_virtual) lazy_preempt(index, group.name, now);
+  group.placement.reset();
 }
 
 void Bookkeeping::release(Index index) {

@@ -26,8 +26,11 @@ class Bookkeeping {
   void cancel(Index group);
   /// The gang's first pod is bound: what it has reserved it uses.
   void take_reserved(Index group);
-  /// A gang of which a pod is found bound.
-  Index restore(const PodSpec& spec, const BindInfo& bind, Time now);
+  /// A gang of which a pod is found bound, in that place of its bind info.
+  Index restore(const PodSpec& spec, const BindInfo& bind, const Slot& found, Time now);
+  /// A pod of a known gang is found bound where the gang has no cells (any more).
+  void restore_place(
+      Index group, const PodSpec& spec, const BindInfo& bind, const Slot& found, Time now);
   /// Gives up what the gang uses, and forgets the gang.
   void release(Index group);
 
@@ -44,11 +47,14 @@ class Bookkeeping {
     Index chain = kNone;
     Time now;
     bool downgrade = false;
+    /// A pod sits in the place: a gang that only keeps it for one of its pods loses it.
+    bool sits = false;
   };
 
   Index add_group(const PodSpec& spec, GroupState state);
   bool reserve_leaf(Index group, Group::Member& member, std::size_t slot);
   void give_back(Index leaf, std::vector<Index>& downgraded);
+  bool take_kept_place(Index leaf);
   Group::Member& member_of(Group& group, const MemberPlacement& placement, std::size_t number);
   void restore_pod(Restoring& restoring,
                    Group::Member& member,

@@ -21,6 +21,8 @@ constexpr std::size_t kExplainedMax = 64;
 constexpr Duration kSparedFirst = std::chrono::milliseconds(100);
 constexpr Duration kSparedMost = std::chrono::seconds(30);
 
+constexpr std::int32_t kWholeDevice = 1000;  // in thousandths
+
 Refusal refusal_of(Reason reason, std::string words) {
   Refusal refusal;
   refusal.reason = reason;
@@ -37,6 +39,17 @@ std::int64_t devices_of(const PodSpec& spec) {
   std::int64_t devices = 0;
   for (const GroupMember& part : spec.members) devices += std::int64_t{part.pods} * part.leaves;
   return devices;
+}
+
+/// For how many more pods of that size the gang has cells.
+std::int32_t places_for(const Group& group, std::int32_t leaves) {
+  std::int32_t places = 0;
+  for (const Group::Member& part : group.members) {
+    if (part.leaves != leaves) continue;
+    for (std::size_t slot = 0; slot < part.slots.size(); ++slot)
+      places += part.is_free(slot) ? 1 : 0;
+  }
+  return places;
 }
 
 }  // namespace
@@ -59,17 +72,18 @@ void CellPolicy::place_waiting(Time now, Plan& plan) {
   awaited_nodes_.clear();
   for (const std::string& key : waiting_) {
     Member& member = members_.at(key);
+    // What was counted is taken back from the queue it was counted for.
     charge(member, 0);
     // Its gang and its queue may be other ones by now.
     read(member, state_.pod(state_.find_pod(key)));
   }
+  give_up_reserved();
   charge_kept();
   tenants_.refresh(state_);
   std::vector<Rank> order;
   for (const std::string& key : waiting_) {
     const Member& member = members_.at(key);
-    order.push_back(
-        {member.spec.priority, tenants_.share(state_, member.tenant), member.created, key});
+    order.push_back({standing(member), tenants_.share(state_, member.tenant), member.created, key});
   }
   std::sort(order.begin(), order.end());
   for (const Rank& rank : order) {
@@ -81,24 +95,66 @@ void CellPolicy::place_waiting(Time now, Plan& plan) {
   plan.reservations_changed = holds_ != holds_before;
 }
 
+/// The gang that the member joins if it has cells.
+std::string CellPolicy::joins(const Member& member) {
+  return member.derived && !member.gang.empty() ? gang_name(member.gang) : member.spec.group;
+}
+
+/// What is reserved for a gang is for the gang as it was then. One that is suspended or has too few
+/// pods cannot start and keeps no cells from others; one that has shrunk would keep places for pods
+/// that do not come; and one whose queue has moved would start in the former virtual cluster.
+void CellPolicy::give_up_reserved() {
+  std::map<std::string, std::vector<const Member*>> gangs;
+  for (const std::string& key : waiting_) {
+    const Member& member = members_.at(key);
+    const Group* group = member.derived ? allocator_.find_group(joins(member)) : nullptr;
+    if (group != nullptr && group->state == GroupState::kPreempting)
+      gangs[group->name].push_back(&member);
+  }
+  for (const auto& [name, members] : gangs) {
+    const Group& group = *allocator_.find_group(name);
+    const bool shrunk =
+        std::any_of(group.members.begin(), group.members.end(), [&](const Group::Member& part) {
+          const auto here = std::count_if(members.begin(), members.end(), [&](const Member* one) {
+            return one->spec.leaves == part.leaves;
+          });
+          return static_cast<std::size_t>(here) < part.slots.size();
+        });
+    const Member& first = *members.front();
+    const bool moved = allocator_.cells().vc(group.vc).name != first.spec.vc;
+    if (!shrunk && !moved && !unready(first)) continue;
+    for (const Member* one : members) allocator_.delete_unallocated(one->ref, name);
+  }
+}
+
+/// Asks the allocator. Whoever loses a reservation by that has nothing to be counted for any more.
+Decision CellPolicy::ask(const Member& member, Phase phase, Time now) {
+  Decision decision = allocator_.schedule({member.ref, member.spec, phase, nullptr, now});
+  if (decision.cancelled) charge_kept();
+  return decision;
+}
+
+/// Its priority, unless it comes back to a gang that has lost its guarantee: whoever is guaranteed
+/// those cells is tried first, or the gang would get its pod back and lose it in the same plan.
+std::int32_t CellPolicy::standing(const Member& member) const {
+  const Group* group = allocator_.find_group(joins(member));
+  if (group == nullptr || group->has_virtual || places_for(*group, member.spec.leaves) == 0)
+    return member.spec.priority;
+  return std::min(member.spec.priority, kOpportunistic);
+}
+
 /// Cells that are kept for a pod, because its gang has them or makes others leave them, are its
 /// queue's already: nobody else may have that part of the limit meanwhile.
 void CellPolicy::charge_kept() {
   std::map<std::pair<std::string, std::int32_t>, std::int32_t> places;  // By gang and size.
   for (const std::string& key : waiting_) {
     Member& member = members_.at(key);
-    const bool in_gang = member.derived && !member.gang.empty();
-    const std::string name = in_gang ? gang_name(member.gang) : member.spec.group;
+    charge(member, 0);
+    const std::string name = joins(member);
     const Group* group = allocator_.find_group(name);
     if (group == nullptr) continue;
     const auto [left, fresh] = places.try_emplace({name, member.spec.leaves}, 0);
-    for (const Group::Member& part : group->members) {
-      if (!fresh || part.leaves != member.spec.leaves) continue;
-      left->second += static_cast<std::int32_t>(
-          std::count_if(part.slots.begin(), part.slots.end(), [](const auto& slot) {
-            return !slot.has_value();
-          }));
-    }
+    if (fresh) left->second = places_for(*group, member.spec.leaves);
     if (left->second-- > 0) charge(member, member.spec.leaves);
   }
 }
@@ -173,11 +229,11 @@ void CellPolicy::try_member(const std::string& key, Member& member, Time now, Pl
   // Only the preempting phase sees that a cell which is being freed has turned bad.
   const bool reserved = known != nullptr && known->state == GroupState::kPreempting;
   const Phase first = reserved ? Phase::kPreempting : Phase::kFiltering;
-  Decision decision = allocator_.schedule({member.ref, member.spec, first, nullptr, now});
+  Decision decision = ask(member, first, now);
   // Filtering only says that victims would help; the preempting phase reserves their cells for this
   // gang.
   if (decision.kind == Decision::Kind::kPreempt && !reserved)
-    decision = allocator_.schedule({member.ref, member.spec, Phase::kPreempting, nullptr, now});
+    decision = ask(member, Phase::kPreempting, now);
   switch (decision.kind) {
     case Decision::Kind::kBind:
       bind(key, member, std::move(decision.bind), now, plan);
@@ -197,7 +253,38 @@ void CellPolicy::try_member(const std::string& key, Member& member, Time now, Pl
   }
 }
 
+/// A device that somebody has although its cell is free: a pod whose cells cannot be told from what it
+/// carries. For a gang that starts all its places are looked at.
+std::optional<Refusal> CellPolicy::occupied(const Member& member, const BindInfo& seat) const {
+  const auto taken = [this](const std::string& name,
+                            const std::vector<std::int32_t>& indexes) -> std::optional<Refusal> {
+    const NodeId id = state_.find_node(name);
+    if (!id.valid()) return std::nullopt;
+    for (const DeviceState& device : state_.node(id).devices) {
+      const bool wanted = std::find(indexes.begin(), indexes.end(), device.index) != indexes.end();
+      if (wanted && device.free_milli < kWholeDevice)
+        return refusal_of(Reason::kTopology,
+                          fmt::format("device {} of its cells on node {} is used by a pod that has "
+                                      "no right to them",
+                                      device.index,
+                                      name));
+    }
+    return std::nullopt;
+  };
+  if (allocator_.find_group(member.spec.group) != nullptr) return taken(seat.node, seat.leaves);
+  for (const MemberPlacement& part : *seat.group) {
+    for (const PodPlacement& place : part.pods) {
+      if (auto why = taken(place.node, place.leaves)) return why;
+    }
+  }
+  return std::nullopt;
+}
+
 void CellPolicy::bind(const std::string& key, Member& member, BindInfo seat, Time now, Plan& plan) {
+  if (auto why = occupied(member, seat)) {
+    member.refusal = std::move(*why);
+    return;
+  }
   const NodeId node = state_.find_node(seat.node);
   if (auto why = unusable(node, seat.node)) {
     // Its gang holds that place, whatever became of the node since.
@@ -259,19 +346,18 @@ void CellPolicy::settle_gang(Member& member) const {
   std::map<std::int32_t, std::int32_t> pods_of_size;
   const std::string name = gang_name(member.gang);
   if (const Group* known = allocator_.find_group(name)) {
-    bool room = known->state == GroupState::kPreempting;
-    for (const Group::Member& part : known->members) {
+    const bool room =
+        known->state == GroupState::kPreempting || places_for(*known, member.spec.leaves) > 0;
+    for (const Group::Member& part : known->members)
       pods_of_size[part.leaves] = static_cast<std::int32_t>(part.slots.size());
-      const bool free_slot =
-          std::any_of(part.slots.begin(), part.slots.end(), [](const auto& slot) { return !slot; });
-      room = room || (part.leaves == member.spec.leaves && free_slot);
-    }
     if (!room || !pods_of_size.contains(member.spec.leaves)) {
       // The gang started without it: it comes on top, alone.
       member.spec.group = member.ref.name;
       member.spec.members = {{1, member.spec.leaves}};
       return;
     }
+    // All pods of a gang carry whose cells it has, whatever became of its queue since.
+    member.spec.vc = allocator_.cells().vc(known->vc).name;
   } else {
     for (const PodId pod : state_.gang(state_.find_gang(member.gang)).pods) {
       const std::string& key = state_.pod(pod).key;
@@ -394,8 +480,7 @@ bool CellPolicy::make_room_in_queue(const std::string& key,
   }
   if (held < over->by) return false;
   // Nobody leaves for a gang that would have no cells then.
-  const auto decision =
-      allocator_.schedule({member.ref, member.spec, Phase::kFiltering, nullptr, now});
+  const Decision decision = ask(member, Phase::kFiltering, now);
   if (decision.kind != Decision::Kind::kBind && decision.kind != Decision::Kind::kPreempt)
     return false;
   // Who is on the way out goes first, then who came last.

@@ -33,6 +33,11 @@ const PodPlacement* told(const Group& group,
 
 }  // namespace
 
+bool Group::Member::is_free(std::size_t slot) const {
+  const auto first = physical.begin() + static_cast<std::ptrdiff_t>(slot * at(leaves));
+  return !slots[slot] && std::find(first, first + leaves, kNone) == first + leaves;
+}
+
 std::string_view to_string(GroupState state) {
   switch (state) {
     case GroupState::kAllocated:

@@ -47,6 +47,9 @@ struct Group {
     std::vector<Index> physical;
     /// The same shape; meaningful while has_virtual.
     std::vector<Index> virt;
+
+    /// Nobody sits there, and its cells are the gang's.
+    [[nodiscard]] bool is_free(std::size_t slot) const;
   };
   std::string name;
   Index vc = kNone;

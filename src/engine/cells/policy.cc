@@ -90,7 +90,8 @@ Result<void> CellPolicy::reconfigure(const Config& config, Time now) {
     BindInfo bind = std::move(*member.bound);
     member.bound.reset();
     charge(member, 0);
-    add_bound(member, std::move(bind), now);
+    add_bound(member, bind, now);
+    if (!member.bound) add_found(member, bind.node, bind.leaves, now);
   }
   dirty_ = true;
   return {};
@@ -204,16 +205,10 @@ void CellPolicy::see(PodId id, const std::vector<std::int32_t>& devices, Time no
     return;
   }
   waiting_.erase(pod.key);
-  std::optional<BindInfo> bind;
-  if (pod.cells) bind = pod.cells->bind;
-  if (!bind && member.derived && !devices.empty()) {
-    // It came before the cells did. It runs on; whoever is promised the place may have it.
-    member.spec.priority = kOpportunistic;
-    member.spec.leaves = static_cast<std::int32_t>(devices.size());
-    member.spec.members = {{1, member.spec.leaves}};
-    bind = found_at(state_.node(pod.node).spec->name, devices);
-  }
-  if (bind && member.spec_error.empty()) add_bound(member, std::move(*bind), now);
+  if (member.spec_error.empty() && pod.cells && pod.cells->bind)
+    add_bound(member, *pod.cells->bind, now);
+  const auto used = devices.empty() ? device_indexes(state_, pod) : devices;
+  if (!member.bound) add_found(member, state_.node(pod.node).spec->name, used, now);
 }
 
 void CellPolicy::read(Member& member, const PodState& pod) const {
@@ -253,11 +248,24 @@ void CellPolicy::read(Member& member, const PodState& pod) const {
 
 void CellPolicy::add_bound(Member& member, BindInfo bind, Time now) {
   const auto added = allocator_.add_allocated(member.ref, member.spec, bind, now);
-  // The allocator ignores a pod whose cells are not configured any more; it keeps running outside
-  // of them.
   if (!added) return;
   charge(member, static_cast<std::int64_t>(bind.leaves.size()));
   member.bound = std::move(bind);
+}
+
+/// One that came before the cells did, or carries what they are not. It runs on; whoever is promised
+/// the place may have it.
+void CellPolicy::add_found(Member& member,
+                           const std::string& node,
+                           const std::vector<std::int32_t>& devices,
+                           Time now) {
+  if (devices.empty()) return;
+  member.spec.priority = kOpportunistic;
+  member.spec.group = member.ref.name;
+  member.spec.leaves = static_cast<std::int32_t>(devices.size());
+  member.spec.members = {{1, member.spec.leaves}};
+  member.spec.root.clear();
+  add_bound(member, found_at(node, devices), now);
 }
 
 void CellPolicy::charge(Member& member, std::int64_t devices) {

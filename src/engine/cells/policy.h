@@ -110,15 +110,24 @@ class CellPolicy final : public Policy {
   void see(PodId pod, const std::vector<std::int32_t>& devices, Time now);
   void read(Member& member, const PodState& pod) const;
   void add_bound(Member& member, BindInfo bind, Time now);
+  void add_found(Member& member,
+                 const std::string& node,
+                 const std::vector<std::int32_t>& devices,
+                 Time now);
   void charge(Member& member, std::int64_t devices);
   void release(Member& member);
   void forget(const std::string& key);
 
   // What is decided (decide.cc).
   void place_waiting(Time now, Plan& plan);
+  void give_up_reserved();
+  Decision ask(const Member& member, Phase phase, Time now);
   void charge_kept();
+  [[nodiscard]] static std::string joins(const Member& member);
+  [[nodiscard]] std::int32_t standing(const Member& member) const;
   void try_member(const std::string& key, Member& member, Time now, Plan& plan);
   void bind(const std::string& key, Member& member, BindInfo seat, Time now, Plan& plan);
+  [[nodiscard]] std::optional<Refusal> occupied(const Member& member, const BindInfo& seat) const;
   void evict(const std::string& key, const Decision& decision, Time now, Plan& plan);
   /// A derived pod's gang as its pods are now, or as the allocator has it.
   void settle_gang(Member& member) const;

@@ -187,6 +187,97 @@ TEST(CellPolicy, APodBoundBeforeTheCellsHoldsItsDevicesAndGivesWay) {
   EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"ns/w2"});
 }
 
+TEST(CellPolicy, AGangLosesAPlaceInWhichAnotherPodIsFound) {
+  // Whichever of the two is seen first.
+  for (const char* name : {"early", "zebra"}) {
+    Engine before = cluster();
+    before.apply(GroupUpsert{gang("volcano:ns/job", 2)});
+    for (const char* w : {"w0", "w1"}) before.apply(PodUpsert{member(w, 4, "volcano:ns/job")});
+    const Plan plan = before.decide(kNow);
+    ASSERT_EQ(plan.binds.size(), 2U);
+    // While there were no cells, a pod of the gang went, and another one came to its devices.
+    Engine e({});
+    for (const char* n : {"n0", "n1", "n2"}) e.apply(NodeUpsert{test::node(n, 4)});
+    for (const char* queue : {"a", "b"}) e.apply(QueueUpsert{Queue{.name = queue}});
+    e.apply(GroupUpsert{gang("volcano:ns/job", 2)});
+    Pod left = test::running(member("w0", 4, "volcano:ns/job"), plan.binds[0].node);
+    left.device_indexes = plan.binds[0].devices;
+    cells::PodNote note{plan.binds[0].cells->spec, "", plan.binds[0].cells->bind};
+    left.cells = std::make_shared<cells::PodNote>(note);
+    e.apply(PodUpsert{left});
+    Pod other = test::running(pod(name, 2, "b"), plan.binds[1].node);
+    other.device_indexes = {1, 2};
+    e.apply(PodUpsert{other});
+    (void)e.decide(kNow);
+    ASSERT_TRUE(e.configure_cells(three_nodes(), kNow));
+    Pod again = member("w1", 4, "volcano:ns/job");
+    again.uid = "another";
+    e.apply(PodUpsert{again});
+    // There is another node for it.
+    const Plan next = e.decide(kNow);
+    ASSERT_EQ(bound(next), std::vector<std::string>{"ns/w1"}) << name;
+    EXPECT_NE(next.binds[0].node, plan.binds[0].node) << name;
+    EXPECT_NE(next.binds[0].node, plan.binds[1].node) << name;
+  }
+}
+
+TEST(CellPolicy, APodThatRunsElsewhereThanItCarriesHoldsItsDevices) {
+  Engine e = cluster();
+  e.apply(PodUpsert{pod("w0", 4, "b")});
+  const Plan plan = e.decide(kNow);
+  ASSERT_EQ(plan.binds.size(), 1U);
+  e.apply(PodRemove{"ns/w0"});
+  Pod other = test::running(pod("other", 1, "b"), plan.binds[0].node);
+  other.device_indexes = {3};
+  cells::PodNote note{plan.binds[0].cells->spec, "", plan.binds[0].cells->bind};
+  note.bind->node = "nowhere";
+  other.cells = std::make_shared<cells::PodNote>(note);
+  e.apply(PodUpsert{other});
+  for (const char* name : {"x0", "x1"}) e.apply(PodUpsert{pod(name, 4)});
+  const Plan first = e.decide(kNow);
+  ASSERT_EQ(first.binds.size(), 2U);
+  for (const Bind& bind : first.binds) EXPECT_NE(bind.node, plan.binds[0].node);
+  // Whoever is guaranteed the node gets it.
+  e.apply(PodUpsert{pod("x2", 4, "b")});
+  EXPECT_EQ(evicted(e.decide(kNow)), std::vector<std::string>{"ns/other"});
+}
+
+TEST(CellPolicy, APodThatInsistsOnAPlaceInWhichAnotherIsFoundWaits) {
+  // As OpenPAI submits: every pod says what its whole gang asks for.
+  const auto asking = [](const std::string& name) {
+    Pod made = pod(name, 4);
+    cells::PodNote note;
+    note.spec.emplace();
+    note.spec->vc = "a";
+    note.spec->group = "ns/job";
+    note.spec->leaves = 4;
+    note.spec->members = {{2, 4}};
+    made.cells = std::make_shared<cells::PodNote>(note);
+    return made;
+  };
+  Engine before = cluster();
+  for (const char* name : {"w0", "w1"}) before.apply(PodUpsert{asking(name)});
+  const Plan plan = before.decide(kNow);
+  ASSERT_EQ(plan.binds.size(), 2U);
+  Engine e = cluster();
+  Pod other = test::running(pod("other", 1, "b"), plan.binds[1].node);
+  other.device_indexes = {3};
+  e.apply(PodUpsert{other});
+  Pod left = test::running(asking("w0"), plan.binds[0].node);
+  cells::PodNote note = *left.cells;
+  note.bind = plan.binds[0].cells->bind;
+  left.cells = std::make_shared<cells::PodNote>(note);
+  e.apply(PodUpsert{left});
+  e.apply(PodUpsert{asking("w1")});
+  EXPECT_TRUE(e.decide(kNow).binds.empty());
+  EXPECT_EQ(
+      why(e, "ns/w1"),
+      fmt::format("device 3 of its cells on node {} is used by a pod that has no right to them",
+                  plan.binds[1].node));
+  e.apply(PodRemove{"ns/other"});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"ns/w1"});
+}
+
 TEST(CellPolicy, QueuesBelowAVirtualClusterKeepTheirLimitAndShare) {
   Engine e = cluster();
   Queue vision{.name = "vision"}, child{.name = "child"}, other{.name = "other"};
@@ -267,6 +358,143 @@ TEST(CellPolicy, AQueueKeepsItsLimitWhileAGangOfItWaitsForOthersToLeave) {
   EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"ns/large"});
   EXPECT_EQ(why(e, "ns/two"),
             "queue vision may hold 5 nvidia.com/gpu, holds 5, and this gang needs 2");
+}
+
+TEST(CellPolicy, AGangThatCannotStartAnyMoreKeepsNoCellsFromOthers) {
+  Engine e = cluster();
+  e.apply(PodUpsert{pod("idle", 4, "b")});
+  for (const char* name : {"low0", "low1"}) e.apply(PodUpsert{pod(name, 4)});
+  ASSERT_EQ(e.decide(kNow).binds.size(), 3U);
+  Group high = gang("volcano:ns/high", 2);
+  high.priority = 5;
+  e.apply(GroupUpsert{high});
+  for (const char* name : {"w0", "w1"}) e.apply(PodUpsert{member(name, 4, "volcano:ns/high")});
+  ASSERT_EQ(evicted(e.decide(kNow)), (std::vector<std::string>{"ns/low0", "ns/low1"}));
+  for (const char* name : {"low0", "low1"}) {
+    e.apply(PodRemove{std::string("ns/") + name});
+    Pod again = pod(name, 4);
+    again.uid = "another";
+    e.apply(PodUpsert{again});
+  }
+  // Before it can start, one of its pods is held back.
+  Pod gated = member("w1", 4, "volcano:ns/high");
+  gated.gated = true;
+  e.apply(PodUpsert{gated});
+  EXPECT_EQ(bound(e.decide(kNow)), (std::vector<std::string>{"ns/low0", "ns/low1"}));
+}
+
+TEST(CellPolicy, AGangThatShrinksWhileOthersLeaveKeepsNoPlaceForThePodThatWent) {
+  Engine e = cluster();
+  for (const char* name : {"low0", "low1"}) e.apply(PodUpsert{pod(name, 4)});
+  ASSERT_EQ(e.decide(kNow).binds.size(), 2U);
+  Group high = gang("volcano:ns/high", 1);
+  high.priority = 5;
+  e.apply(GroupUpsert{high});
+  for (const char* name : {"w0", "w1"}) e.apply(PodUpsert{member(name, 4, "volcano:ns/high")});
+  ASSERT_EQ(e.decide(kNow).evicts.size(), 2U);
+  e.apply(PodRemove{"ns/w1"});
+  for (const char* name : {"low0", "low1"}) e.apply(PodRemove{std::string("ns/") + name});
+  Pod again = pod("low0", 4);
+  again.uid = "another";
+  e.apply(PodUpsert{again});
+  EXPECT_EQ(bound(e.decide(kNow)), (std::vector<std::string>{"ns/w0", "ns/low0"}));
+}
+
+TEST(CellPolicy, NobodyComesBackToAGangWithoutGuaranteeOnlyToBeEvicted) {
+  Engine e = cluster();
+  Group urgent = gang("volcano:ns/job", 2);
+  urgent.priority = 5;
+  e.apply(GroupUpsert{urgent});
+  for (const char* name : {"w0", "w1"}) e.apply(PodUpsert{member(name, 4, "volcano:ns/job")});
+  ASSERT_EQ(e.decide(kNow).binds.size(), 2U);
+  // Its virtual cluster shrinks: the gang runs on, guaranteed nothing.
+  cells::Config smaller = three_nodes();
+  smaller.virtual_clusters = {{"a", {{"NODE", 1, 0}}, {}, 0}, {"b", {{"NODE", 2, 0}}, {}, 0}};
+  ASSERT_TRUE(e.configure_cells(smaller, kNow));
+  // A pod of it comes again just when another virtual cluster wants what it owns.
+  e.apply(PodRemove{"ns/w0"});
+  Pod again = member("w0", 4, "volcano:ns/job");
+  again.uid = "another";
+  e.apply(PodUpsert{again});
+  e.apply(GroupUpsert{gang("volcano:ns/owner", 2, "b")});
+  for (const char* name : {"o0", "o1"}) e.apply(PodUpsert{member(name, 4, "volcano:ns/owner")});
+  const Plan plan = e.decide(kNow);
+  EXPECT_TRUE(plan.binds.empty());
+  EXPECT_EQ(evicted(plan), std::vector<std::string>{"ns/w1"});
+  e.apply(PodRemove{"ns/w1"});
+  EXPECT_EQ(bound(e.decide(kNow)), (std::vector<std::string>{"ns/o0", "ns/o1"}));
+}
+
+TEST(CellPolicy, WhatWasReservedAndIsLostDoesNotCountForItsQueue) {
+  Engine e = cluster();
+  Queue vision{.name = "vision"};
+  vision.virtual_cluster = "a";
+  vision.capability = {{"nvidia.com/gpu", 4}};
+  e.apply(QueueUpsert{vision});
+  for (const char* name : {"o0", "o1", "o2"}) {
+    Pod idle = pod(name, 3, "b");
+    idle.priority = -1;
+    e.apply(PodUpsert{idle});
+  }
+  ASSERT_EQ(e.decide(kNow).binds.size(), 3U);
+  e.apply(PodUpsert{pod("large", 4, "vision")});
+  ASSERT_EQ(e.decide(kNow).evicts.size(), 1U);
+  // Others of a higher rank take all of the virtual cluster: what is left of the queue's limit is
+  // there for one that needs no guarantee, in the same plan.
+  for (const char* name : {"high0", "high1"}) {
+    Pod high = pod(name, 4);
+    high.priority = 5;
+    e.apply(PodUpsert{high});
+  }
+  Pod spare = pod("spare", 1, "vision");
+  spare.priority = -1;
+  e.apply(PodUpsert{spare});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"ns/spare"});
+}
+
+TEST(CellPolicy, AGangStartsInTheVirtualClusterThatItsQueueBelongsToByThen) {
+  Engine e = cluster();
+  Queue vision{.name = "vision"};
+  vision.virtual_cluster = "a";
+  e.apply(QueueUpsert{vision});
+  for (const char* name : {"o0", "o1", "o2"}) {
+    Pod idle = pod(name, 4, "b");
+    idle.priority = -1;
+    e.apply(PodUpsert{idle});
+  }
+  ASSERT_EQ(e.decide(kNow).binds.size(), 3U);
+  e.apply(PodUpsert{pod("w0", 4, "vision")});
+  const Plan asked = e.decide(kNow);
+  ASSERT_EQ(asked.evicts.size(), 1U);
+  vision.virtual_cluster = "b";
+  e.apply(QueueUpsert{vision});
+  for (const char* name : {"o0", "o1", "o2"}) e.apply(PodRemove{std::string("ns/") + name});
+  const Plan plan = e.decide(kNow);
+  ASSERT_EQ(bound(plan), std::vector<std::string>{"ns/w0"});
+  EXPECT_EQ(plan.binds[0].cells->spec->vc, "b");
+  // It uses what `b` owns and nothing of `a`.
+  e.apply(PodUpsert{pod("b0", 4, "b")});
+  for (const char* name : {"a0", "a1"}) e.apply(PodUpsert{pod(name, 4)});
+  EXPECT_EQ(bound(e.decide(kNow)), (std::vector<std::string>{"ns/a0", "ns/a1"}));
+}
+
+TEST(CellPolicy, APodThatComesBackToItsGangCarriesWhoseCellsTheGangHas) {
+  Engine e = cluster();
+  Queue vision{.name = "vision"};
+  vision.virtual_cluster = "a";
+  e.apply(QueueUpsert{vision});
+  e.apply(GroupUpsert{gang("volcano:ns/job", 2, "vision")});
+  for (const char* name : {"w0", "w1"}) e.apply(PodUpsert{member(name, 4, "volcano:ns/job")});
+  ASSERT_EQ(e.decide(kNow).binds.size(), 2U);
+  vision.virtual_cluster = "b";
+  e.apply(QueueUpsert{vision});
+  e.apply(PodRemove{"ns/w0"});
+  Pod again = member("w0", 4, "volcano:ns/job");
+  again.uid = "another";
+  e.apply(PodUpsert{again});
+  const Plan plan = e.decide(kNow);
+  ASSERT_EQ(bound(plan), std::vector<std::string>{"ns/w0"});
+  EXPECT_EQ(plan.binds[0].cells->spec->vc, "a");
 }
 
 TEST(CellPolicy, WhoBelongsToNoVirtualClusterIsToldSo) {

@@ -29,6 +29,8 @@ struct Decision {
   std::string reason;
   /// Of a bind: which pod of the gang.
   std::int32_t slot = -1;
+  /// A gang has lost what it had reserved.
+  bool cancelled = false;
 };
 
 struct ScheduleRequest {

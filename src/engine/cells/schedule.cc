@@ -79,9 +79,11 @@ Decision CellAllocator::decide(const ScheduleRequest& request) {
   if (!lost) return schedule_existing(request, group);
   books().cancel(group);
   // Pod groups look for another place when they are asked again.
-  if (!request.spec.root.empty())
-    return wait("a node of the cells that were being freed for it turned bad");
-  return plan_new(request, false);
+  Decision out = request.spec.root.empty()
+                     ? plan_new(request, false)
+                     : wait("a node of the cells that were being freed for it turned bad");
+  out.cancelled = true;
+  return out;
 }
 
 bool CellAllocator::has_bad_or_unsuggested(const Group& group) const {
@@ -115,9 +117,13 @@ Decision CellAllocator::schedule_existing(const ScheduleRequest& request, Index 
   if (group.state == GroupState::kPreempting) return continue_preempting(request, index);
   const Group::Member* member = find_member(group.members, request.spec);
   const std::size_t configured = member == nullptr ? 0 : member->slots.size();
+  // Where the gang has no cells any more, because they are not configured or because a pod was found
+  // in them, nobody goes unless there is no other place.
   std::int32_t slot = -1;
-  for (std::size_t i = 0; i < configured && slot < 0; ++i) {
-    if (!member->slots[i]) slot = static_cast<std::int32_t>(i);
+  for (std::size_t i = 0; i < configured; ++i) {
+    if (member->slots[i]) continue;
+    if (slot < 0 || member->is_free(i)) slot = static_cast<std::int32_t>(i);
+    if (member->is_free(i)) break;
   }
   if (slot < 0) return too_many_pods(request, configured);
   if (group.state == GroupState::kBeingPreempted) {
@@ -170,20 +176,26 @@ Decision CellAllocator::answer(const ScheduleRequest& request,
     members.push_back(std::move(member));
   }
   // What is about to be bound (or reserved) is reserved by nobody else.
-  if (request.phase == Phase::kPreempting || others.victims.empty()) {
+  const bool takes = request.phase == Phase::kPreempting || others.victims.empty();
+  const bool cancels = takes && !others.preemptors.empty();
+  if (cancels) {
     for (const Index preemptor : others.preemptors) books().cancel(preemptor);
+  }
+  const auto decide = [&] {
     // Cancelling may move doomed bindings, rarely so that the plan no longer holds.
-    if (!others.preemptors.empty() && !last && !still_possible(placement))
-      return plan_new(request, true);
-  }
-  if (others.victims.empty()) {
-    return bind(
-        request.spec, members, 0, describe(cells_, members, placement.has_virtual, nullptr));
-  }
-  Decision decision = preempt(others.victims);
-  if (request.phase == Phase::kPreempting && !books().reserve(request.pod, request.spec, placement))
-    return wait(insufficient_capacity(request.spec.vc));
-  return decision;
+    if (cancels && !last && !still_possible(placement)) return plan_new(request, true);
+    if (others.victims.empty())
+      return bind(
+          request.spec, members, 0, describe(cells_, members, placement.has_virtual, nullptr));
+    Decision decision = preempt(others.victims);
+    if (request.phase == Phase::kPreempting &&
+        !books().reserve(request.pod, request.spec, placement))
+      return wait(insufficient_capacity(request.spec.vc));
+    return decision;
+  };
+  Decision out = decide();
+  out.cancelled = out.cancelled || cancels;
+  return out;
 }
 
 /// All pods of the gangs, node by node.
