@@ -59,10 +59,10 @@ Task<Result<void>> Controller::work(std::string name) {
   }
   const auto keys = found->second;
   for (const auto& key : keys) {
+    // While the others went, the node may have come back, and the pod may be another one.
     const auto pod = caches_.find(kinds::kPod, key);
-    // What was begun is finished, also when the node is back: a pod that was said to have failed
-    // would stay as it is for ever, in the way of its successor.
-    if (!pod || (there && !is_lost(*pod))) continue;
+    const bool back = caches_.find(kinds::kNode, name) != nullptr;
+    if (!pod || !goes_with(*pod, name, back)) continue;
     log::info("controllers", "node {} is gone: deleting pod {}", name, key);
     const auto gone = co_await remove(pod);
     if (!gone) co_return gone;

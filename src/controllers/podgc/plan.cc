@@ -18,6 +18,10 @@ bool is_lost(const json::Value& pod) {
   return false;
 }
 
+bool goes_with(const json::Value& pod, std::string_view node, bool node_is_there) {
+  return json::string_at(pod, "spec", "nodeName") == node && (!node_is_there || is_lost(pod));
+}
+
 json::Value lost_status(const json::Value& pod, Time now) {
   json::Array conditions;
   for (const auto& condition : json::array_at(pod, "status", "conditions")) {

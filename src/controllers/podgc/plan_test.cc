@@ -24,5 +24,17 @@ TEST(PodGc, ALostPodFailsAndSaysWhy) {
   EXPECT_TRUE(json::at(ended, "status", "phase").is_null()) << "what it was stays";
 }
 
+TEST(PodGc, OnlyPodsOfTheNodeGoWithIt) {
+  const auto on_it = parse("{spec: {nodeName: n1}, status: {phase: Running}}");
+  EXPECT_TRUE(goes_with(on_it, "n1", false));
+  EXPECT_FALSE(goes_with(on_it, "n1", true)) << "the node is back";
+  const auto successor = parse("{spec: {}, status: {phase: Pending}}");
+  EXPECT_FALSE(goes_with(successor, "n1", false)) << "one of the same name that waits for a node";
+  EXPECT_FALSE(goes_with(parse("{spec: {nodeName: n2}}"), "n1", false));
+  const auto lost = parse(
+      "{spec: {nodeName: n1}, status: {conditions: [{type: DisruptionTarget, reason: DeletionByPodGC}]}}");
+  EXPECT_TRUE(goes_with(lost, "n1", true)) << "what was begun is finished";
+}
+
 }  // namespace
 }  // namespace muster::controllers::podgc
