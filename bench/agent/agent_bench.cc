@@ -2,8 +2,7 @@
 ///
 ///   agent_bench bare N             fork + unshare(all namespaces) + exec /bin/true, one by one
 ///   agent_bench bare-veth N        the same with a veth on a bridge and an address: what any
-///   runtime
-///                                  with a network for each pod has to pay
+///                                  runtime with a network for each pod has to pay
 ///   agent_bench runtime N [WIDTH]  sandbox + /bin/true container through the process runtime,
 ///                                  WIDTH at once
 ///   agent_bench image N [WIDTH]    the same on an overlay of three layers, as an image has

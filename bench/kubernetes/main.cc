@@ -4,8 +4,9 @@
 ///   kubernetes_bench nodes KUBECONFIG COUNT
 ///   kubernetes_bench fill KUBECONFIG SCHEDULER GANGS SIZE    SIZE 1: pods that are in no group
 ///   kubernetes_bench watch KUBECONFIG PODS GANG_SIZE TIMEOUT_S
-///   kubernetes_bench bind KUBECONFIG                         the null binder: pod i to node i mod
-///   n, decides nothing kubernetes_bench clear KUBECONFIG
+///   kubernetes_bench bind KUBECONFIG                         the null binder: pod i to node
+///                                                            i mod n, decides nothing
+///   kubernetes_bench clear KUBECONFIG
 #include <fmt/core.h>
 
 #include <cstdlib>

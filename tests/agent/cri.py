@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Pods of a real containerd with runc, through CRI: what docs/agent.md says of them. A number in a name is that of the
-check in the specification of real containers.
+"""Pods run by a real containerd and runc through CRI, checked against docs/agent.md. Numbers in names are those of the
+checks in the specification of real containers.
 
     python3 tests/agent/cri.py [NAME…]      only the checks whose name contains a NAME
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Check 44 of the acceptance list in docs/security.md: pods of a container runtime under other versions of containerd than the machine's
-own, which tools/packages unpacks to .cache/containerd-VERSION. Suites are cri.py whole, with that containerd first in PATH.
+"""Check 44 of the acceptance list in docs/security.md: all of cri.py under versions of containerd other than the
+machine's own, which tools/packages unpacks to .cache/containerd-VERSION. Each comes first in PATH in its turn.
 
     python3 tests/agent/cri_versions.py [NAME…]      only the checks of cri.py whose name contains a NAME
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Check 40 of the acceptance list that docs/security.md sums up: work, registries and what images say, with `--runtime cri`. The checks are
-those of pods of images and processes (images.py, mpi.py), on containerd and runc.
+"""Check 40 of the acceptance list that docs/security.md sums up: workloads, registries and image settings with `--runtime
+cri`. The checks are those of images.py and mpi.py, run on containerd and runc.
 
     python3 tests/agent/cri_work.py [NAME…]      only the checks whose name contains a NAME
 """

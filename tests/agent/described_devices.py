@@ -1,5 +1,5 @@
-"""GPUs as files of the Container Device Interface describe them, given to pods of all three kinds: on this machine's files, of an image,
-and of a container runtime. No GPU is needed: the descriptions name /dev/null and files of this test.
+"""GPUs described by files of the Container Device Interface, given to pods of all three kinds: on this machine's files, from an image,
+and under a container runtime. No GPU is needed: the descriptions name /dev/null and files of this test.
 
     python3 tests/agent/described_devices.py [NAME…]      only the checks whose name contains a NAME
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What docs/gpu.md shows, played on a machine with a real GPU, as root and without a network: pods on the machine's own files, of an image, and
-# of a container runtime, then by a description of the Container Device Interface. Needs python3 with torch. Every part prints and goes on when
-# something fails; everything that was started is ended. About three minutes.
+# of a container runtime, then by a description of the Container Device Interface. Needs python3 with torch. Every part prints its output and goes on
+# when something fails; everything that was started is stopped. About three minutes.
 #
 #   tests/agent/gpu_transcript.sh pack FILE.tar.xz   on the machine that built muster: muster, kubectl, containerd, runc, plugins, busybox
 #   tests/agent/gpu_transcript.sh FILE.tar.xz        on the machine with the GPU, in the same source tree

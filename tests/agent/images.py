@@ -1,5 +1,5 @@
-"""Real images, pulled from a registry on loopback: what docs/agent.md says of them. A number in a name is that of
-the check in the specification of real containers.
+"""Real images, pulled from a registry on loopback and checked against docs/agent.md. Numbers in names are those of the
+checks in the specification of real containers.
 
     python3 tests/agent/images.py [NAME…]      only the checks whose name contains a NAME
 """

@@ -1,5 +1,5 @@
-"""What a container may see and do: users, groups, capabilities, namespaces, limits, roots, devices, the network
-outside.
+"""What a container may see and do: users, groups, capabilities, namespaces, limits, root file systems, devices and the
+outside network.
 
     python3 tests/agent/isolation.py [NAME…]      only the checks whose name contains a NAME
 """

@@ -1,7 +1,7 @@
 """What a killed muster leaves on the machine, and who removes it.
 
 Network namespaces, mounts, control groups, links, rules and processes of pods outlive `kill -9` on purpose: the next
-start goes on with them. A stop in order removes them; a start of any muster removes those whose data folder is gone.
+start takes them over. An orderly stop removes them; any muster that starts removes those whose data folder is gone.
 """
 import contextlib
 import json

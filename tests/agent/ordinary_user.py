@@ -1,6 +1,6 @@
-"""`muster up` by somebody who is not root, where the kernel lets everybody have user namespaces: pods have a root, processes,
-volumes and a network of their own, the README's first job runs, and the first documents do. Numbers are those of the acceptance list
-that docs/security.md sums up.
+"""`muster up` without root, where the kernel lets every user create user namespaces: pods have a root, processes, volumes and a
+network of their own, and the README's first job and the first documents of docs/seeds.md run. Numbers are those of the acceptance
+list that docs/security.md sums up.
 
     python3 tests/agent/ordinary_user.py [NAME…]      only the checks whose name contains a NAME
 """

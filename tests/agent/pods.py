@@ -1,4 +1,4 @@
-"""Pods that really run: every promise of the node agent, asked for with the real kubectl.
+"""Pods that really run: every promise of the node agent, checked with the real kubectl.
 
     python3 tests/agent/pods.py [NAME…]      only the checks whose name contains a NAME
 """

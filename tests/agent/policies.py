@@ -3,9 +3,9 @@
     python3 tests/agent/policies.py
 
 One server with two ports and a readiness probe in the namespace "red", a friend and a stranger beside it, a neighbour
-in "blue". Each case makes policies, waits until a connection is refused or let through, and removes them. All of it
-once where the kernel filters what crosses a bridge (br_netfilter), and once where it does not: in networks of the
-test's own, since the setting is the machine's.
+in "blue". Each case creates policies, waits until a connection is refused or let through, and removes them.
+Everything runs twice: where the kernel filters what crosses a bridge (br_netfilter) and where it does not, in networks
+of the test's own, since the setting applies to the whole machine.
 """
 import json
 import os

@@ -1,11 +1,11 @@
 /// The cluster in a bottle: every part of `muster up`, on virtual time, a disk that loses what was
-/// not synced and a network that loses what it likes, from a seed.
+/// not synced and a network that loses messages, all from a seed.
 ///
 /// `bottle --help` says how to call it.
 ///
 /// Each seed runs in a child of its own. A seed that fails is run again, must fail the same way,
 /// byte for byte, is cut to the fewest steps that fail, and is told; after a few of them it ends.
-/// What came of all of them is said once a minute and at the end.
+/// The results are summed up once a minute and at the end.
 #include <fmt/core.h>
 #include <openssl/rand.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-/// What must hold, whatever happened: looked at over everything that a client could have seen.
+/// What must hold whatever happened, checked against everything that a client could have seen.
 ///
 /// Each check has a name; `bottle --break NAME` does what it forbids, and it must say so.
 #pragma once

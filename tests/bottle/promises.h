@@ -1,6 +1,6 @@
-/// What queues and cells promise, looked at over every pod and group that a client could have seen:
-/// a limit is kept, no device is given twice, and nobody who asks for as much starts before those of
-/// the queue who came first and wait.
+/// What queues and cells promise, checked against every pod and group that a client could have seen:
+/// limits are kept, no device is given out twice, and nobody who asks for as much starts before those
+/// of the same queue who came first and wait.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-/// One seed: a cluster, its users and what befalls it, until all is at rest again.
+/// One seed: a cluster, its users and what happens to it, until all is at rest again.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,13 @@
-/// The store on a disk that loses power: at every operation of a life of it, and what then reached
-/// the disk is drawn by lot. After each crash the store is opened again, and
+/// The store on a disk that loses power, at every operation of its life; what had reached the disk by
+/// then is drawn at random. After each crash the store is opened again, and
 ///   - every write that was acknowledged is there, and no newer one that nobody asked for,
 ///   - every value is whole, and history and records agree,
 ///   - no revision that was ever handed out is handed out again,
 ///   - it takes writes.
 ///
-///   store_points [--points N] [--seed S]   so many crash points, from a seed on (default 2000, 1)
+///   store_points [--points N] [--seed S]   that many crash points, from this seed on (default 2000, 1)
 ///   store_points --replay S POINT          one of them
-///   store_points --break                   a disk whose syncs do nothing must be found out
+///   store_points --break                   a disk whose syncs do nothing must be detected
 #include <fmt/core.h>
 
 #include <algorithm>

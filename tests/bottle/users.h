@@ -1,5 +1,5 @@
-/// People who use the cluster at the worst moments: they submit, delete, suspend, resume and write
-/// down numbers that must not be lost.
+/// Users of the cluster at the worst moments: they submit, delete, suspend, resume and store numbers
+/// that must not be lost.
 #pragma once
 
 #include <map>

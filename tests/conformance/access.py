@@ -3,8 +3,8 @@
 
     tests/conformance/access.py [--seed N] [--rounds N] [--only TEXT]
 
-Cases by hand first, then random ones. Compared are the status code, the warnings and the body; uids, times and
-versions aside. The seed of a random round is printed with its difference. Closes with `N passed, N failed`.
+Hand-written cases come first, then random ones. The status code, the warnings and the body are compared, except for
+uids, times and versions. The seed of a random round is printed with its difference. Closes with `N passed, N failed`.
 """
 import argparse
 import difflib

@@ -1,4 +1,4 @@
-"""The cases of access.py: what is set up on both servers, what is asked by hand, and how random cases are made."""
+"""The cases of access.py: what is set up on both servers, the hand-written questions, and how random cases are made."""
 import json
 import re
 

@@ -3,7 +3,7 @@
 
     tests/conformance/beside.py [--kubectl 1.37,1.32,1.20] [--only TEXT] [--verbose]
 
-Prints one table (check, client, real, ours) and closes with `N passed, N failed`. Differences that are meant are
+Prints one table (check, client, real, ours) and closes with `N passed, N failed`. Intended differences are
 listed in accepted.txt (check | client | reason) and count as passed.
 """
 import argparse

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Hundreds of requests by hand, mostly bad ones, to Muster and to a real kube-apiserver 1.37; the answers are compared.
+"""Hundreds of hand-written requests, mostly bad ones, to Muster and to a real kube-apiserver 1.37; the answers are compared.
 
     tests/conformance/by_hand.py [--only TEXT] [--verbose]
 
-Compared are the status code, the Warning headers and the body, uids, times and versions aside. Differences that are
-meant are listed in by_hand_accepted.txt (name, may end in * | reason) and count as passed. Closes with `N passed, N
+The status code, the Warning headers and the body are compared, except for uids, times and versions. Intended
+differences are listed in by_hand_accepted.txt (name, may end in * | reason) and count as passed. Closes with `N passed, N
 failed`.
 """
 import argparse

@@ -1,4 +1,4 @@
-"""Requests by hand that a server must answer as Kubernetes does: (name, method, path, body, headers).
+"""Hand-written requests that a server must answer as Kubernetes does: (name, method, path, body, headers).
 
 The body is a Python value sent as JSON, or text sent as it is. {ns} in paths is the namespace. They run in order in
 one namespace of one server, so an earlier one may make what a later one refuses to change.

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Programs that are not kubectl, unmodified, against Muster's API server and against a real one: client-go 0.37, a
+"""Unmodified programs other than kubectl, against Muster's API server and against a real one: client-go 0.37, a
 manager of controller-runtime 0.25, the Python clients 22 and 37. And the real kube-scheduler and
 kube-controller-manager 1.37 on Muster's server, which run a Deployment, a Job and a namespace deletion to their end.
 
     tests/conformance/programs.py
 
-A program checks for itself what it sees; one table: check, client, real, ours.
+Each program checks what it sees. Prints one table: check, client, real, ours.
 """
 import json
 import pathlib

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Drives one API server with the Python client as its users do. Closes with `N passed, N failed`.
 
-    python_client.py KUBECONFIG [--pods]      --pods: a running pod too, its logs, exec and port-forward
+    python_client.py KUBECONFIG [--pods]      --pods: also a running pod with logs, exec and port-forward
 """
 import http.client
 import pathlib

@@ -3,9 +3,9 @@
 
     tests/conformance/random_beside.py [--seed N] [--rounds N] [--seconds N] [--kind KIND] [--verbose]
 
-A round is one object and a dozen requests about it. Compared are the status code, the warnings and the body with its
-managedFields; uids, times and versions aside. The first difference of each sort is made as small as it can be and
-shown. Differences that are meant are listed in random_accepted.txt (pattern | reason) and count as passed. The seed
+A round is one object and a dozen requests about it. The status code, the warnings and the body with its
+managedFields are compared, except for uids, times and versions. The first difference of each sort is made as small as
+possible and shown. Intended differences are listed in random_accepted.txt (pattern | reason) and count as passed. The seed
 of a round is printed with its difference, and `--seed` with `--rounds 1` runs it again. Closes with `N passed, N
 failed`.
 """

@@ -1,7 +1,7 @@
-"""Random objects that mean something: a good one of each kind, and changes of it drawn from the kind's OpenAPI schema.
+"""Random objects that make sense: a valid one of each kind, and changes to it drawn from the kind's OpenAPI schema.
 
-A value is usually one that the field may have and sometimes one that it may not: a word outside the enumeration, a
-bad quantity, another type, a field nobody knows. `{id}` in a name stands for the number of the attempt, so that a
+A value is usually allowed for its field and sometimes not: a word outside the enumeration, a bad quantity, another
+type, an unknown field. `{id}` in a name stands for the number of the attempt, so that a
 sequence can be sent again beside its first run.
 """
 import copy

@@ -1,8 +1,8 @@
-"""Random sequences of requests about one object: made, changed by all kinds of patches, listed, deleted.
+"""Random sequences of requests about one object: it is created, changed by all kinds of patches, listed, deleted.
 
 A request is a dictionary: method, path, body (a value, or text), type (the patch's media type) and note (what was
-meant, for the report). `{id}`, `{uid}` and `{rv}` are filled in when it is sent: the attempt's number, and the
-object's uid and version as that server knows them.
+meant, for the report). When it is sent, `{id}` becomes the attempt's number, and `{uid}` and `{rv}` the object's
+uid and version on that server.
 """
 import copy
 import json

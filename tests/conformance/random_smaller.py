@@ -1,4 +1,4 @@
-"""Makes a sequence of requests smaller as long as it ends in the same sort of difference."""
+"""Shortens a sequence of requests as long as it still ends in the same sort of difference."""
 import copy
 
 

@@ -3,9 +3,8 @@
 
     tests/conformance/recorded.py [--only create,patch] [--verbose]
 
-uids and resourceVersions of the recording are replaced by ours as answers bring them. What is compared: the status
-code, and of a Status object the message, reason and causes. The recording is data beside the repository; without it
-the suite says so and passes.
+uids and resourceVersions of the recording are replaced by ours as they arrive in answers. The status code is compared,
+and the message, reason and causes of a Status. The recording is in tests/data/recordings.
 """
 import argparse
 import base64

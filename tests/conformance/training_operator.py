@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kubeflow's training operator 1.9, unmodified, on Muster's API server: it sees a PyTorchJob to its end, suspends one
+"""Kubeflow's training operator 1.9, unmodified, on Muster's API server: it runs a PyTorchJob to completion, suspends one
 and resumes it, and cleans up. Muster's scheduler places the pods and its agent runs them; its own controllers are
 left out.
 

@@ -4,8 +4,7 @@ against Muster.
 
     tests/conformance/watches.py [--ours]      --ours: without the real one beside
 
-A check gives a short account of what it saw; both servers' accounts must be the same. One table: check, client, real,
-ours.
+A check reports briefly what it saw; both servers' reports must be the same. Prints one table: check, client, real, ours.
 """
 import http.client
 import json

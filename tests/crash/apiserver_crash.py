@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kills `muster up` with SIGKILL under random writes of several clients, over and over, and checks after each restart:
+"""Kills `muster up` with SIGKILL again and again while several clients write at random, and checks after each restart:
 
   - every acknowledged write is there: an acknowledged create or update is seen at that resourceVersion or a newer one that was asked for,
     an acknowledged delete stays deleted,

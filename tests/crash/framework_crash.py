@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Kills `muster up` with SIGKILL at random moments while Frameworks are submitted, run, fail, are tried again, lose their
-pods and are stopped, over and over. In the end every one has ended exactly as its policies say: none is lost, tried
-once too often, doubled or stuck.
+"""Kills `muster up` with SIGKILL again and again at random moments while Frameworks are submitted, run, fail, are retried,
+lose their pods and are stopped. In the end each has ended exactly as its policies say: none is lost, retried once too
+often, duplicated or stuck.
 
     tests/crash/framework_crash.py [--rounds 20] [--seed N]
 """

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Kills `muster up` with SIGKILL at random moments while people submit jobs through OpenPAI's REST API, jobs fail and are
-retried, prod preempts test and oppo, users stop jobs and an administrator changes the virtual clusters, over and over.
-In the end every job that was acknowledged is there once and has ended as its policies say; every attempt of every task
-ran at most once; nothing half made is left.
+"""Kills `muster up` with SIGKILL again and again at random moments while people submit jobs through OpenPAI's REST API, jobs fail and are
+retried, prod preempts test and oppo, users stop jobs and an administrator changes the virtual clusters.
+In the end every acknowledged job exists once and has ended as its policies say; every attempt of every task ran at most
+once; nothing half-finished is left.
 
     tests/crash/pai_crash.py [--rounds 12] [--seed N]
 """

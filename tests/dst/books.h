@@ -1,4 +1,4 @@
-/// The cell allocator's tables: what must hold after every event, computed from the tree of cells and from the gangs alone.
+/// The cell allocator's tables: what must hold after every event, computed only from the tree of cells and the gangs.
 #pragma once
 
 #include <string>

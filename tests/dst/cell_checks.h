@@ -1,5 +1,5 @@
-/// Holds each plan of a cluster of cells against HiveD's rules, counted from the configuration and from
-/// what pods carry alone: gangs whole, no device twice, nobody on a failed node; no virtual cluster in
+/// Compares each plan of a cluster of cells with HiveD's rules, counted only from the configuration and
+/// from what pods carry: gangs whole, no device twice, nobody on a failed node; no virtual cluster in
 /// more cells than it owns or in another's; no guaranteed gang made to leave by an equal or lower rank
 /// or by another virtual cluster; who was promised cells by evictions gets them; and a guarantee is
 /// never refused to a gang that fits in it.

@@ -1,5 +1,5 @@
-/// Holds each plan against the model: nothing overcommitted, no device given twice, no gang started
-/// in part, no limit broken, nobody evicted without need or twice for the same, room held kept,
+/// Compares each plan with the model: nothing overcommitted, no device given out twice, no gang started
+/// in part, no limit broken, nobody evicted without need or twice for the same, held room kept,
 /// reservations not delayed, nobody waiting who could start.
 #pragma once
 

@@ -1,4 +1,4 @@
-/// What the engine counts along the way, against a count from nothing.
+/// Compares what the engine counts incrementally with a count from scratch.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 /// Mistakes put into the plan, or between the world and the engine, on purpose: the checks must
-/// find each as what it is.
+/// find each and name it correctly.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-/// The cluster as the simulation knows it: what is where, what is held for whom, counted apart from
-/// the engine and with none of its tables.
+/// The cluster as the simulation knows it: what is where, what is held for whom, counted
+/// independently of the engine and with none of its tables.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-/// The engine that a world is told to, and what watches over it whatever it decides: the same
+/// The engine that a world reports to, and what is checked whatever it decides: the same
 /// events give the same plans and digests, a clone plans byte for byte alike and leaves no trace, and
 /// neither does anybody who asks for forecasts.
 #pragma once

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""docs/answers.md, every command as it is printed there, in its order, on a cluster of its own: what is printed is what the page
-shows, but for numbers and times. `--update` writes what was seen into the page.
+"""docs/answers.md: every command, as printed there and in its order, on a cluster of its own. The output must match the page, except
+for numbers and times. `--update` writes the output into the page.
 """
 import pathlib
 import re

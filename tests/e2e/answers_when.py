@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""When a waiting job starts: checks 7, 11, 12, 13, 25 and 34 of the answers, on hollow clusters."""
+"""When a waiting job starts: checks 7, 11, 12, 13, 25 and 34 of the specification of answers, on hollow clusters."""
 import datetime
 import json
 import pathlib

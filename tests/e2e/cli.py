@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The command line on a real cluster: what the commands do, not only what they print.
 
-One cluster of two nodes with two GPUs each; jobs are real processes. Every section makes its own jobs and removes them.
+One cluster of two nodes with two GPUs each; jobs are real processes. Every section creates and removes its own jobs.
 """
 import http.client
 import hashlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""README and the pages of docs that teach, typed as they stand by somebody with a fresh machine; what is printed is compared with
-the page. Translations must show the same commands and the same output as the page they translate.
+"""README and the guides in docs, typed as they stand on a fresh machine; the output is compared with the page. Translations must
+show the same commands and the same output as the page they translate.
 
     tests/e2e/docs_pages.py [PAGE…]            only these, such as README.md
     tests/e2e/docs_pages.py --update [PAGE…]   writes what was printed into the pages

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What a crash leaves behind: nothing.
 
-Muster is killed with -9 at random moments while it binds a large gang and while it makes room for one; a node goes
-away under a job; the process that runs the pods dies with it. After each, jobs end as their rules say, every gang is
-whole or waits whole, no GPU is given twice, and when the jobs are deleted the cluster is as empty as it was.
+Muster is killed with SIGKILL at random moments while it binds a large gang and while it makes room for one; a node
+disappears under a job; the process that runs the pods dies too. After each, jobs end as their rules say, every gang runs
+whole or waits whole, no GPU is given out twice, and once the jobs are deleted the cluster is as empty as before.
 
 The moments come from a seed that is printed; FAULTS_SEED repeats them, FAULTS_ROUNDS says how many kills of each kind.
 """

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""What people read about their jobs is true: of a gang that runs, of one job among others, of instances that are
-gone."""
+"""What people read about their jobs is true: about a running gang, one job among others, and instances that are gone."""
 import json
 import pathlib
 import sys

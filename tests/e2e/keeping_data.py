@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a cluster knows is kept: on a full disk, in a backup, and by the next release.
+"""A cluster's data is kept: on a full disk, in a backup, and by the next release.
 
     tests/e2e/keeping_data.py [full|backup|formats ...]
 

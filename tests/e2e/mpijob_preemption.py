@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The MPIJob preemption walk-through: two jobs, one GPU, every command as it is written there."""
+"""The MPIJob preemption walk-through: two jobs, one GPU, every command as written there."""
 import pathlib
 import re
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Kubernetes' own groups (scheduling.k8s.io), checked by the numbers of the drop-in list, with real kubectl.
+"""Kubernetes' own groups (scheduling.k8s.io), with real kubectl. Numbers are those of the list of what a drop-in scheduler must do.
 
-Six nodes of 8 GPUs in two racks and one zone; pods are hollow (said to run, no process). A pod asks for a whole node.
+Six nodes of 8 GPUs in two racks and one zone; pods are hollow (reported as running, without a process). A pod asks for a whole node.
 """
 import json
 import pathlib

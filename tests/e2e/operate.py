@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The commands of docs/operate.md, run as they stand, in their order, with real kubectl on a cluster of its own.
 
-A line `$ ! command` must be refused, any other must succeed; where the page shows what is printed, that is compared (`--update` writes it). After them: what the page says of the certificate, of who
-may do what and of metrics is asked once more, from the outside.
+A line `$ ! command` must be refused, any other must succeed; where the page shows output, it is compared (`--update` writes
+it). Then what the page says about the certificate, permissions and metrics is checked again from outside.
 """
 import os
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`muster pai import` takes an OpenPAI over: the folder that its administrator exported becomes cells, groups, users with
-their passwords, and jobs; what cannot be taken over is said."""
+"""`muster pai import` takes over an OpenPAI: the folder that its administrator exported becomes cells, groups, users with
+their passwords, and jobs; what cannot be taken over is reported."""
 import base64
 import hashlib
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the protocol of OpenPAI promises inside a task, on a real cluster without cells: variables and ports, secrets,
-plugins, storages, prerequisites, retries, exit codes, notifications; and what ordinary users are refused.
+"""What OpenPAI's protocol promises inside a task, on a real cluster without cells: variables and ports, secrets,
+plugins, storages, prerequisites, retries, exit codes, notifications; and what is refused to ordinary users.
 """
 import hashlib
 import json

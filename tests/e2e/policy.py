@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""A policy of Muster's own from a file, the one that `muster sim` compares, in force on a cluster and changed while
-it runs.
+"""A policy of Muster's own from a file, as `muster sim` compares them, in force on a cluster and changed while it runs.
 
-Pods are hollow (said to run, no process). Two nodes of 4 GPUs.
+Pods are hollow (reported as running, without a process). Two nodes of 4 GPUs.
 """
 import json
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The PyTorchJob preemption walk-through: twelve GPUs, a job that has them all, one that needs one of them."""
+"""The PyTorchJob preemption walk-through: twelve GPUs, a job that holds them all, and one that needs one of them."""
 import os
 import pathlib
 import subprocess

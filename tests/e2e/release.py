@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What `make release` makes: twice the same bytes; a package that installs, runs a cluster, takes over the folder of the version before and leaves no
-trace; an image that muster's own import knows; a chart with everything in it.
+"""What `make release` produces: the same bytes twice; a package that installs, runs a cluster, takes over the data folder of the
+previous version and leaves no trace; an image that `muster image import` reads; a complete chart.
 """
 import gzip
 import hashlib

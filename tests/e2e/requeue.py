@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A preempted job that asks to come back does: SIGTERM first, then whole, before what was submitted after it.
+"""A preempted job that asks to come back does: it gets SIGTERM first, and later starts again as a whole, before what was
+submitted after it.
 
 Two GPUs. `low` (annotation muster.dev/on-preempt: requeue) holds both; `high` takes them; `later` asks for both while
 `high` runs. `low` gets SIGTERM and writes its checkpoint, waits, starts again as a whole before `later`, and ends
-from its checkpoint. A T9k MPIJob and an MPIJob v2beta1 are asked the same by their own controllers' tests.
+from its checkpoint. The tests of their controllers check the same for a T9k MPIJob and an MPIJob v2beta1.
 
 An MPIJob v1alpha1 has no PodGroup that would remember its place: what was submitted before its pods came back, but after
 the job, waits for it all the same.

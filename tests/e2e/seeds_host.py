@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/seeds.md, every command as it is printed there, on pods that run on this machine's files.
+"""docs/seeds.md: every command, as printed there, on pods that run on this machine's files.
 
     tests/e2e/seeds_host.py [WORD…]     only the chapters whose title contains a word, and the first and the last
 """

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A standby of `muster run` whose API server gets another certificate authority.
 
-It is ready while it can reach the server, not ready and says why once it cannot, goes on waiting while its kubeconfig is
-the old one, and ends when that is renewed: the next start, which a supervisor makes, reads it and is ready.
+It is ready while it can reach the server; once it cannot, it is not ready and says why. It keeps waiting while its
+kubeconfig is the old one, and exits when that is renewed: after the restart by a supervisor it reads the new one and is ready.
 """
 import json
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The T9k MPIJob document: its example as a real MPI program over sshd on five workers with three processes each,
-then debugging and pausing as it describes them."""
+then debugging and pausing as the document describes them."""
 import json
 import os
 import pathlib

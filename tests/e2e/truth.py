@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `explain` says about ends is true, and what crashes comes back ever more slowly."""
+"""What `explain` says about how jobs ended is true, and what crashes is restarted with growing delays."""
 import json
 import pathlib
 import sys

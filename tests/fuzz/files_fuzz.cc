@@ -1,5 +1,5 @@
 /// What people and other programs write for Muster to read: configurations, job files, schedules,
-/// credentials, logs. The first byte chooses the reader; each reads the text or says what is wrong.
+/// credentials, logs. The first byte chooses the reader; each reads the text or says what is wrong with it.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,5 +1,5 @@
 /// Any bytes as what an HTTP/2 server says while a request and a stream wait for their answers:
-/// both end, one way or the other.
+/// both end one way or another.
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/// A job that the server has let in: whatever its fields say, its controller's plan is made,
+/// A job that the server has accepted: whatever its fields say, its controller's plan is made,
 /// applied and made again.
 #include <cstdint>
 #include <string_view>

@@ -1,4 +1,4 @@
-/// What strangers send to OpenPAI's REST API before anybody knows who they are: tokens, forms and JSON
+/// What strangers send to OpenPAI's REST API before they have signed in: tokens, forms and JSON
 /// bodies; and Secrets that somebody else wrote.
 #include <cstddef>
 #include <cstdint>

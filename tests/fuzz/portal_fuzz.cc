@@ -1,6 +1,6 @@
 /// What strangers send to the portal: messages of a tab, queries of lists, bodies of calls (acts on
 /// jobs, manifests, simulations, questions, configurations), cookies and names of encodings. Each is
-/// read to something sane, or refused in words.
+/// parsed to something sane, or refused with a message.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

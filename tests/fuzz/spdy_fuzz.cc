@@ -1,6 +1,6 @@
 /// Any bytes as what the peer of a SPDY session sends, in both roles: streams open, carry bytes and
 /// end, or the session does. The first byte says in which role, in which steps, and whether one
-/// stream is open already: a packed header block is hard to come by.
+/// stream is open already: a packed header block is hard to guess.
 #include <cstdint>
 #include <string_view>
 

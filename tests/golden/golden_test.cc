@@ -1,5 +1,5 @@
 /// Runs the command lines of cases.txt against the objects of objects.yaml at a fixed time, through
-/// the very functions that the program runs, and compares what they print with expected/NAME.txt.
+/// the same functions as the program, and compares what they print with expected/NAME.txt.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 

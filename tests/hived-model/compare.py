@@ -1,4 +1,4 @@
-"""compare.py FILE…: the model against recorded scenarios, exactly. Prints every difference."""
+"""compare.py FILE…: compares the model with recorded scenarios exactly. Prints every difference."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Scenarios of the HTTP extender and the inspect API, expectations written by hand from the specification."""
+"""Scenarios of the HTTP extender and the inspect API, with expectations written by hand from the specification."""
 from __future__ import annotations
 
 import yaml

@@ -1,7 +1,7 @@
 """generate.py SEED COUNT FOLDER [kind]: random scenarios whose expected results the model fills in.
 
 Kinds: traffic (gangs, priorities, preemption, suggestions), crowd (the same in a full cluster), health (nodes fail
-and heal), storm (mostly that), recovery (restarts in any order), reconfiguration (restarts with another file), all
+and recover), storm (mostly failures), recovery (restarts in any order), reconfiguration (restarts with another file), all
 (mixed).
 """
 

@@ -1,7 +1,7 @@
-"""HiveD as its behaviour is specified, in the plainest way: lists that are searched, nothing indexed, nothing clever.
+"""HiveD's specified behaviour in the plainest way: lists that are searched, nothing indexed, nothing clever.
 
-It knows nothing of the program. Where the specification lists a defect with what to do instead, that is done. Where it
-says that the original dies or its books no longer add up, `Insane` is raised: no answer is expected there. Loops whose
+It knows nothing of the program. Where the specification lists a defect and what to do instead, it does that. Where it
+says that the original crashes or its books no longer add up, `Insane` is raised: no answer is expected there. Loops whose
 order is free run in the order of the configuration.
 """
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Answers on a real API server: checks 26 and 27. Two replicas of `muster run` keep records and serve answers.muster.dev behind the
-APIService of deploy/overlays/answers, with the rights of the account there; questions go through the API server, as people put them.
+APIService of deploy/overlays/answers, with the rights of the account there; questions go through the API server, as users ask them.
 """
 import base64
 import collections

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""deploy/ on a real API server: every manifest of kustomize and its overlays is accepted; the webhook judges and fills in;
+"""deploy/ on a real API server: every manifest of kustomize and its overlays is accepted; the webhook validates and fills in defaults;
 `muster run` works with the account of a pod; pods move between schedulers. The chart and docs/migrate.md have tests of
 their own, helm.py and migrate.py.
 """

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What goes wrong in real clusters, done to `muster run`: leaders and API servers killed, a slow etcd, a server that
-is too busy, watches that expire, a lease of somebody with another clock, other schedulers.
+is too busy, watches that expire, a lease whose holder has another clock, other schedulers.
 
-    tests/kubernetes/faults.py [ROUNDS]     leaders killed in the middle of a gang; 3 unless told
+    tests/kubernetes/faults.py [ROUNDS]     leaders killed in the middle of a gang (default 3)
 """
 import os
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The portal of `muster run` on a real API server, with the rights of deploy/overlays/portal: who signs in with a token of the
-cluster sees and does what the cluster's own rules let them."""
+"""The portal of `muster run` on a real API server, with the rights of deploy/overlays/portal: people who sign in with a token of the
+cluster see and do what the cluster's own rules allow them."""
 import json
 import pathlib
 import re

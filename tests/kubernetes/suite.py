@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The job controllers and the scheduler of `muster run` on a real API server, under exactly the rights of deploy/:
 scenario files of job kinds, scenario files in Volcano's terms, volumes, gates, claims of dynamic resource allocation,
-objects that others change, a cluster without native groups; then the rights themselves: none missing, none unused.
+objects changed by others, a cluster without native groups; then the rights themselves: none missing, none unused.
 
     tests/kubernetes/suite.py [jobs|volcano|rules|plain …]
 """

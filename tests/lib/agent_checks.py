@@ -1,4 +1,4 @@
-"""What the tests of the node agent share: pods by a few words, waiting with the real kubectl, and a runner.
+"""What the tests of the node agent share: pods in a few words, waiting with the real kubectl, and a runner.
 
     @check
     def a_pod_runs(c):

@@ -1,4 +1,4 @@
-"""The harness of every test that is a program in Python: it counts what held and says what did not.
+"""The harness of every test written in Python: it counts what passed and says what failed.
 
     check = Checks()
     check("the pod runs", phase == "Running", seen)
@@ -6,8 +6,8 @@
     check.case(a_function_that_raises_when_something_is_wrong, cluster)
     sys.exit(check.close())
 
-The last line is `N passed, N failed, N skipped`; tools/test adds these up over all suites. What cannot be tried on this
-machine is counted as skipped with its reason, never left out in silence.
+The last line is `N passed, N failed, N skipped`; tools/test adds these up over all suites. What cannot be tried on
+this machine is counted as skipped, with the reason, never left out silently.
 """
 import sys
 import time

@@ -1,5 +1,5 @@
-/// The files of tests/data. They are part of the repository: one that cannot be read is an error of
-/// the test, never a reason to skip it.
+/// The files of tests/data. They are part of the repository: if one cannot be read, the test fails
+/// instead of being skipped.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-"""`muster run` on a real control plane as deploy/ would run it: its CRDs, its rights, its service account."""
+"""`muster run` on a real control plane as deploy/ runs it: with its CRDs, rights and service account."""
 import pathlib
 import subprocess
 import time

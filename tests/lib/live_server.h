@@ -1,4 +1,4 @@
-// An API server in the test's own process, with a client of it: for what a room does that shows
+// An API server in the test's own process, with a client for it: for behaviour of a room that shows
 // only when a server answers.
 #pragma once
 

@@ -1,4 +1,4 @@
-"""Other ways to start muster: as an ordinary user, and where the kernel makes no user namespaces. Each is a program to be named in MUSTER."""
+"""Other ways to start muster: as an ordinary user, and where the kernel makes no user namespaces. Each is a program that MUSTER can name."""
 import atexit
 import pathlib
 import pwd

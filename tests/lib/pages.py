@@ -1,5 +1,5 @@
-"""Which test types the commands of which page. tools/check_docs wants every page that shows commands here, or a comment in the
-page that says why no test can type them."""
+"""Which test types the commands of which page. tools/check_docs requires every page with commands to be listed here, or a comment
+in the page that says why no test can type them."""
 
 PAGES_TEST = "tests/e2e/docs_pages.py"
 PLAYED = {

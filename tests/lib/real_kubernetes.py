@@ -1,4 +1,4 @@
-"""A real Kubernetes 1.37 control plane on loopback, for tests that hold Muster beside it.
+"""A real Kubernetes 1.37 control plane on loopback, for tests that compare Muster with it.
 
     with RealKubernetes(controllers=True, scheduler=False) as real:
         real.kubectl("get", "ns")

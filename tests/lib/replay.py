@@ -2,14 +2,14 @@
 the document says it prints.
 
 - A comment `<!-- typed first: COMMAND -->` is what a reader of the page has done before.
-- A block below `<!-- not run: REASON -->` is passed over.
+- A block below `<!-- not run: REASON -->` is skipped.
 - A yaml block below a line that ends with "`NAME`:" becomes the file NAME in the folder where the shell is.
-- Commands that only look are repeated until they print what the document says: the cluster needs its time.
+- Commands that only read are repeated until they print what the document says: the cluster takes its time.
 - A command that ends with -w watches in the background; at the end of its chapter each object must have gone through
   the states of the document in their order.
 - Durations, times of day, generated suffixes and column widths are not compared. A line "…" stands for any lines.
 
-`fill` writes a document instead: what was printed goes below each command.
+`fill` writes a document instead: it puts the output below each command.
 """
 import contextlib
 import os

@@ -1,5 +1,5 @@
-"""docs/seeds.md on a machine as a newcomer has it: a network, a home and a /usr/local of its own, so that `make up` listens where
-it says and the page may install programs. Debian's packages are this machine's."""
+"""docs/seeds.md on a newcomer's machine: with a network, a home and a /usr/local of its own, so that `make up` listens where it says
+and the page may install programs. Debian's packages are those of this machine."""
 import os
 import pathlib
 import re

@@ -2,7 +2,7 @@
 scheduler.
 
 The test plays the rest of the cluster: bound pods run at once, evicted pods come back as new ones. The scheduler is
-stopped while a step's operations are made, so that it sees them together, as the files' run model asks.
+stopped while the operations of a step are made, so that it sees them together, as the format of the files requires.
 """
 import json
 import signal

@@ -1,6 +1,6 @@
 """The walk-throughs that Muster must reproduce: their commands, verbatim, and what they print.
 
-A walk-through is a document with commands behind a prompt and the output below each. Times, generated suffixes
+A walk-through is a document with commands after a prompt and the output below each. Times, generated suffixes
 and column widths are not compared; everything else is, cell by cell.
 """
 import os

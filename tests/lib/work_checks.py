@@ -1,5 +1,5 @@
-"""Work that must run in every kind of pod as it does on a plain machine: MPI over sshd, torch over gloo, large shared memory. The callers say
-what a pod of their kind looks like.
+"""Workloads that must run in every kind of pod as on a plain machine: MPI over sshd, torch over gloo, large shared memory. The callers
+say what a pod of their kind looks like.
 
     mpijob(c, {"image": IMAGE})
     ddp(c, lambda name, command, **more: pod(...))

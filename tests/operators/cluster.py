@@ -1,4 +1,4 @@
-"""The real operators on a real API server: what the recorder and the tables ask.
+"""The real operators on a real API server, for record.py and tables.py.
 
 The programs are built from their published Go modules (tests/kubernetes/trainingoperator and mpioperator), with the
 CRDs of the same modules.

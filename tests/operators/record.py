@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Plays the scenarios of scenarios.py against the real operators and writes down what they did, in the format of the
-scenario files.
+"""Plays the scenarios of scenarios.py against the real operators and records what they did, in the format of the scenario
+files.
 
     tests/operators/record.py --out DIR [--runs 3] [--at-once 6] [--quiet 2] [--operator NAME] [--gang NAME] [PREFIX…]
 
 The control plane is kube-apiserver and etcd of .cache/kubernetes (tools/kubernetes), without kubelet, scheduler, Job
-controller and garbage collector: this script plays them. Each run of a scenario has a namespace of its own, which is
-written as "default". Runs are merged: what differs between them becomes a choice (…AnyOf, events.sometimes); where
+controller and garbage collector: this script plays them. Each run of a scenario has a namespace of its own, written
+as "default". Runs are merged: what differs between them becomes a choice (…AnyOf, events.sometimes); where
 even the set of objects differs, most runs win and the step says so in its notes.
 """
 import argparse

@@ -3,8 +3,8 @@
 
     tests/operators/tables.py --out DIR
 
-Each case is a plain job of its kind with one thing changed (or two). The first thing that is wrong with MPIJob v1 is
-reported alone and its map has no order, so its cases have one fault each.
+Each case is a plain job of its kind with one thing changed (or two). Of an MPIJob v1 only the
+first fault is reported, and its map has no order, so its cases have one fault each.
 """
 import argparse
 import copy

@@ -1,4 +1,4 @@
-// Checks in Chromium of what is foretold: a hollow cluster of four nodes with four GPUs. answers.py starts it.
+// Checks of forecasts in Chromium: a hollow cluster of four nodes with four GPUs. answers.py starts it.
 import { address, api, ask, axe, check, detail, eventually, password, person, play, root, seen, signIn, tabOf } from './page.mjs';
 
 let admin;

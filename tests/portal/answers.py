@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is foretold, in the portal: expected starts and how true they were, reservations on the timeline, which nodes a cause means,
+"""Forecasts in the portal: expected starts and how accurate they were, reservations on the timeline, the nodes behind a cause,
 what-if and the preview of a drain, simulations. Real Chromium on a hollow cluster; the checks are in answers.mjs."""
 
 import json

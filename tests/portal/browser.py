@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The portal as people see it: real Chromium on a real `muster up`. The checks are in browser.mjs, named by what a person
-would notice; this program starts the cluster, kills it when a check asks for that, and counts."""
+would notice; this program starts the cluster, kills it when a check asks for that, and counts the results."""
 import pathlib
 import shutil
 import sys

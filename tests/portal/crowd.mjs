@@ -1,4 +1,4 @@
-// Checks of the portal in Chromium where there are many of something. crowd.py starts the cluster.
+// Checks of the portal in Chromium with many jobs, nodes and changes. crowd.py starts the cluster.
 import { address, api, ask, axe, check, eventually, password, person, play, signIn, submit, tabOf, tasksOf } from './page.mjs';
 
 let admin;

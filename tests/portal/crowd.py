@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The portal in Chromium on a cluster with many nodes and jobs: acts on all that match, a list that changes two hundred
-times a second, a job of two thousand tasks, nodes that go and come back, who may do what, use over a restart. The checks
-are in crowd.mjs. By name alone, because they take minutes: `stops` (1,235 jobs) and `map` (10,000 nodes with 8 GPUs).
-`budgets` has 5,000 jobs, and by name alone 100,000."""
+"""The portal in Chromium on a cluster with many nodes and jobs: actions on all matching jobs, a list that changes two
+hundred times a second, a job of two thousand tasks, nodes that go and come back, permissions, use across a restart. The checks
+are in crowd.mjs. Only when named, because they take minutes: `stops` (1,235 jobs) and `map` (10,000 nodes with 8 GPUs).
+`budgets` has 5,000 jobs, and 100,000 when named."""
 import json
 import pathlib
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the portal says of a job before it is submitted is what becomes of it: in many random states of a cluster the job that is
-asked about is submitted at once and looked after. The seed is printed; `--seed N` and `--states N` choose others."""
+"""What the portal says about a job before it is submitted comes true: in many random states of a cluster the job asked about is
+submitted at once and followed. The seed is printed; `--seed N` and `--states N` choose others."""
 
 import argparse
 import concurrent.futures

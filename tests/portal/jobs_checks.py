@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Jobs of every kind in one list: rows, filters, sorts, windows, differences, acts, and who may see what."""
+"""Jobs of every kind in one list: rows, filters, sort orders, windows, differences, actions, and who may see what."""
 import json
 import pathlib
 import re

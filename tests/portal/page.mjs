@@ -1,5 +1,5 @@
 /** What every program of checks in Chromium shares: node PROGRAM.mjs ADDRESS ADMIN_PASSWORD ROOT [parts…], started by chromium.py.
- *  Prints `ok WHAT`, `FAIL WHAT: why`, `SKIPPED WHAT: why`; lines that begin with `@` ask chromium.py to do something to the cluster.
+ *  Prints `ok WHAT`, `FAIL WHAT: why`, `SKIPPED WHAT: why`; lines that begin with `@` tell chromium.py to do something to the cluster.
  *  Numbers are those of the portal's list of checks (docs/portal.md). */
 import { createInterface } from 'node:readline';
 import { createRequire } from 'node:module';

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""People with passwords: the first administrator, wrong passwords, changed passwords, users who are removed."""
+"""People with passwords: the first administrator, wrong passwords, changed passwords, removed users."""
 import http.client
 import json
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pictures for docs/portal.md: a hollow cluster of 48 nodes with the work of a day on it, seen in Chromium.
+"""Pictures for docs/portal.md: a hollow cluster of 48 nodes with a day's work on it, in Chromium.
 usage: tests/portal/pictures.py FOLDER [all]; with `all` every page in both themes, at 1440 and 390 px. Not a check: it fails only when a page cannot be shown."""
 import datetime
 import json

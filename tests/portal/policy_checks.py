@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The scheduler's policy in the portal: read, checked, applied, guarded against two who change it at once, and put back."""
+"""The scheduler's policy in the portal: read, checked, applied, protected against simultaneous changes, and restored."""
 import json
 import pathlib
 import subprocess

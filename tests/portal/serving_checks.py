@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pages, headers, names, origins, sessions: what the portal says to strangers and to those who signed in."""
+"""Pages, headers, names, origins, sessions: what the portal answers to strangers and to people who have signed in."""
 import gzip
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""Somebody who visits the portal: HTTP and WebSocket with nothing but the standard library, so that every header is in our hands.
+"""A visitor of the portal: HTTP and WebSocket with nothing but the standard library, so that every header can be chosen.
 
     visitor = Visitor(muster.portal)
     visitor.sign_in(token)

@@ -1,5 +1,5 @@
-/// Questions about the whole history, by somebody without any right: they see nothing of it, and
-/// hold nobody up while they ask.
+/// Questions about the whole history by somebody without any rights: they see nothing of it and
+/// delay nobody while they ask.
 #include "answers/http.h"
 #include "security/meter.h"
 

@@ -1,5 +1,5 @@
-/// What is written down: every request with who asked and how it was decided, also those that were
-/// refused, and never a secret, whatever the policy says.
+/// What is logged: every request with who sent it and how it was decided, refused ones included, and
+/// never a secret, whatever the policy says.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>

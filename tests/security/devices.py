@@ -1,4 +1,4 @@
-"""GPUs that nobody gave: annotations that a user wrote, pods bound past the scheduler; with restarts of muster in between.
+"""GPUs that nobody assigned: annotations written by a user, pods bound without the scheduler; with restarts of muster in between.
 
     python3 tests/security/devices.py [NAME…]      only the checks whose name contains a NAME
 """

@@ -1,4 +1,4 @@
-/// Who reads the database file, or a copy of it, does not read the Secrets.
+/// Reading the database file, or a copy of it, does not reveal the Secrets.
 #include <gmock/gmock.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-/// Nobody gives away more than they have.
+/// Nobody can grant more rights than they have.
 #include "security/cluster.h"
 
 namespace muster::apiserver {

@@ -1,5 +1,5 @@
-/// Requests whose end two readers could see at different places are refused, and the connection
-/// with them: what follows is never read as a request.
+/// Requests whose end two readers could see in different places are refused and their connection is
+/// closed: what follows is never read as a request.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

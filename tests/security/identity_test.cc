@@ -1,5 +1,5 @@
-/// Who somebody is: acting as others, tokens and what they are bound to, and what the roles that
-/// every cluster has do not contain.
+/// Who somebody is: acting as others, tokens and what they are bound to, and what the built-in roles
+/// do not grant.
 #include "base/strings.h"
 #include "security/cluster.h"
 

@@ -1,4 +1,4 @@
-/// What a LimitRange bounds, and where a volume's files may lie.
+/// What a LimitRange bounds, and where a volume's files may be.
 #include "security/cluster.h"
 
 namespace muster::apiserver {

@@ -1,4 +1,4 @@
-/// What a request keeps the loop from everybody else. Measured in the processor time of the loop's
+/// How long a request keeps the loop from everybody else, measured in processor time of the loop's
 /// thread, so that a busy machine changes little.
 #pragma once
 

@@ -1,4 +1,4 @@
-/// Pod Security: what a namespace's level forbids, and what those may do who are not administrators
+/// Pod Security: what a namespace's level forbids, and what users other than administrators may do
 /// where no level is set.
 #include "security/cluster.h"
 

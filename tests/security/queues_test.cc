@@ -1,5 +1,5 @@
-/// Queues, virtual clusters and Kubernetes' own priority classes are for those to whom they were
-/// given, whichever way they are named.
+/// Queues, virtual clusters and Kubernetes' own priority classes are only for those to whom they were
+/// given, however they are named.
 #include "security/cluster.h"
 
 namespace muster::apiserver {

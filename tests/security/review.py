@@ -1,5 +1,5 @@
-"""A security review of an early version tried 27 things (docs/security.md lists them). Each attempt that needs the API alone is made here once
-more, from outside and by the same people, so that the same file shows what an older program answers:
+"""A security review of an early version tried 27 things (docs/security.md lists them). Each attempt that needs only the API is repeated
+here, from outside and as the same users, so that the same file shows what an older program answers:
 
     MUSTER=/path/to/an/older/muster python3 tests/security/review.py [NAME…]
 

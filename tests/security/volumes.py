@@ -1,4 +1,4 @@
-"""Ways out of a volume: links in subPath, names of files that lead elsewhere, links in an image's root, more on disk than allowed.
+"""Ways out of a volume: links in subPath, file names that lead elsewhere, links in an image's root, more disk space than allowed.
 
     python3 tests/security/volumes.py [NAME…]      only the checks whose name contains a NAME
 """

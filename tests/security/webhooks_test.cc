@@ -1,4 +1,4 @@
-/// Admission webhooks are asked and obeyed, and nothing gets past one that cannot be reached.
+/// Admission webhooks are called and obeyed, and nothing gets past one that cannot be reached.
 #include "base/strings.h"
 #include "net/http/server.h"
 #include "security/cluster.h"

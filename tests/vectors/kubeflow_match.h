@@ -1,4 +1,4 @@
-/// Comparison of made objects and statuses with what a scenario shows.
+/// Compares created objects and statuses with what a scenario shows.
 #pragma once
 
 #include <string>

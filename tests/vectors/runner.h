@@ -1,4 +1,4 @@
-/// One scenario format each: a reader says whether a file is its own and runs it. Formats live in
+/// Each scenario format has a reader, which says whether a file is its own and runs it. Formats live in
 /// their own files and register themselves in formats().
 #pragma once
 

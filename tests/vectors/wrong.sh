@@ -1,5 +1,5 @@
 #!/bin/sh
-# wrong.sh RUNNER FOLDER: every file must fail, and for the reason that it says in "fails": a runner that lets one pass
+# wrong.sh RUNNER FOLDER: every file must fail, and for the reason given in its "fails": a runner that lets one pass
 # would let a broken controller pass.
 status=0
 for file in "$2"/*.json; do

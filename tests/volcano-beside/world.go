@@ -1,4 +1,4 @@
-// The cluster of a scenario as Volcano's cache is told of it, and the run model of the scenario format.
+// The cluster of a scenario as Volcano's cache sees it, and the run model of the scenario format.
 package main
 
 import (

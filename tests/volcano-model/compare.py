@@ -1,7 +1,7 @@
 """compare.py VECTORS-BINARY FIRST COUNT: random scenarios whose outcome is certain, played by Muster's engine.
 
-A difference is only reported if it stays under many more draws and under every reading of the places where Volcano's
-own text and code leave more than one (VARIANTS).
+A difference is reported only if it persists under many more draws and under every reading (VARIANTS) of the places where
+Volcano's own text and code allow more than one.
 """
 import json
 import pathlib

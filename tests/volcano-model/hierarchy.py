@@ -1,4 +1,4 @@
-"""Hierarchical DRF in exact fractions: the tree of queues by their annotations, built anew for every question."""
+"""Hierarchical DRF in exact fractions: the tree of queues by their annotations, rebuilt for every question."""
 from fractions import Fraction
 
 

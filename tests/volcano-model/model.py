@@ -1,4 +1,4 @@
-"""A second, slow and small model of Volcano's cycle, written from docs of what Volcano does and not from Muster's code.
+"""A second, slow and small model of Volcano's cycle, written from Volcano's documents and behaviour, not from Muster's code.
 
 One Model holds a cluster in the terms of the scenario files (tests/vectors). cycle() is one session: enqueue,
 allocate, backfill, preempt and reclaim with the plugins priority, gang, conformance, drf (flat and as a tree),

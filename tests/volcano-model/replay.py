@@ -1,4 +1,4 @@
-"""replay.py FILE…: plays scenario files on the model under several seeds and says where an expectation differs."""
+"""replay.py FILE…: plays scenario files on the model under several seeds and shows where an expectation is not met."""
 import json
 import random
 import sys

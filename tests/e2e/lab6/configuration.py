@@ -1,4 +1,4 @@
-"""L0, L1 and L5: the installation, the people, and the two configurations, with paictl as the course types it."""
+"""L0, L1 and L5: the installation, the people, and the two configurations, with paictl commands as in the course."""
 import os
 import pathlib
 

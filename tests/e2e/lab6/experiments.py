@@ -1,5 +1,5 @@
-"""L2, L3, L4, L6 and L7: the course's experiments. Each ends with the answer to the course's question, made of what was
-seen; docs/openpai.md says the same."""
+"""L2, L3, L4, L6 and L7: the course's experiments. Each ends with the answer to the course's question, built from what was
+seen; docs/openpai.md gives the same answers."""
 import time
 
 from lab import ALICE, BOB, CAROL, CAROLS, DAN, DANS, PEOPLE, SLEEP_S, TRAINING_S, check, good, nodes, retries

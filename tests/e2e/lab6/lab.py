@@ -1,4 +1,4 @@
-"""What the people of the course do and see: jobs of the course's files, submitted, looked at and awaited."""
+"""What the people of the course do and see: jobs from the course's files, submitted, inspected and awaited."""
 import copy
 import hashlib
 import time

@@ -7,7 +7,7 @@ virtual cluster (L5), gangs (L6), increments (L7).
     tests/e2e/lab6/run.py sdk      # with OpenPAI's own JavaScript client
     tests/e2e/lab6/run.py --answers sdk  # also prints the answers to the course's questions, as docs/openpai.md has them
 
-A watcher sees every change and holds what must always hold. The training program and `sleep` are stand-ins that take
+A watcher sees every change and checks what must always hold. The training program and `sleep` are stand-ins that take
 seconds.
 """
 import pathlib

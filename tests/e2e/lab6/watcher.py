@@ -1,4 +1,4 @@
-"""Sees every change of pods and Frameworks during the whole run, and holds what must always hold:
+"""Sees every change of pods and Frameworks during the whole run, and checks what must always hold:
 
 I1  a GPU runs at most one task at a time
 I2  a guaranteed task runs only on a node of its own virtual cluster

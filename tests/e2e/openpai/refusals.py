@@ -1,4 +1,4 @@
-"""Bad input: what is sent, and OpenPAI's status, code and words (docs/openpai.md). Nothing of it may be stored."""
+"""Bad input: what is sent, and OpenPAI's status, code and words (docs/openpai.md). None of it may be stored."""
 from pai import Api
 from rows import Row, job
 

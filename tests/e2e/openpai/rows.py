@@ -1,5 +1,5 @@
-"""Rows of the tables in docs/openpai.md and docs/openpai-rest.md: what OpenPAI does, what we do, why that differs, and
-the check that saw it. A row without a check cannot be written down."""
+"""Rows of the tables in docs/openpai.md and docs/openpai-rest.md: what OpenPAI does, what we do, why they differ, and
+the check that saw it. A row without a check cannot be written."""
 import dataclasses
 import json
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Every row of the tables that compare us with OpenPAI (docs/openpai.md, docs/openpai-rest.md) is tried here on a real
-cluster, and the tables are compared with the rows. `--write` writes them.
+cluster, and the tables are compared with the rows; `--write` writes the tables.
 
     tests/e2e/openpai/run.py [--write]
 """
