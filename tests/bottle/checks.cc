@@ -44,7 +44,8 @@ bool of_ended(const json::Value& pod, const std::map<std::string, json::Value>& 
 std::string line_of(const json::Value& pod, bool gone) {
   auto devices = kube::annotation(pod, kube::names::kGpuIndices);
   if (devices.empty()) devices = kube::annotation(pod, hived::kLeafCellIsolation);
-  return fmt::format("pod {} ({}, {}): {} GPUs{}, priority {}, {} on \"{}\"{}{}",
+  const auto why = json::string_at(kube::condition(pod, "PodScheduled"), "message");
+  return fmt::format("pod {} ({}, {}): {} GPUs{}, priority {}, {} on \"{}\"{}{}{}",
                      kube::name_of(pod),
                      kube::uid_of(pod).substr(0, 8),
                      kube::annotation(pod, "scheduling.k8s.io/group-name"),
@@ -54,7 +55,8 @@ std::string line_of(const json::Value& pod, bool gone) {
                      json::string_at(pod, "status", "phase"),
                      json::string_at(pod, "spec", "nodeName"),
                      json::at(pod, "metadata", "deletionTimestamp").is_null() ? "" : ", leaving",
-                     gone ? ", gone" : "");
+                     gone ? ", gone" : "",
+                     why.empty() ? "" : fmt::format(": {}", why));
 }
 
 }  // namespace

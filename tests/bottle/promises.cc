@@ -25,6 +25,19 @@ std::string virtual_cluster_of(const json::Value& pod) {
   return spec && spec->priority >= 0 ? spec->vc : "";
 }
 
+/// When it joined its queue, which a job that is suspended or requeued does only once.
+std::string joined(const json::Value& object) {
+  const auto noted = kube::annotation(object, kube::names::kSubmittedAt);
+  return noted.empty() ? json::text_at(object, "metadata", "creationTimestamp")
+                       : std::string(noted);
+}
+
+/// Others were told to leave for it: it has its place, and waits for them alone.
+bool has_room(const json::Value& pod) {
+  const auto why = json::string_at(kube::condition(pod, "PodScheduled"), "message");
+  return why.starts_with("its room is held") || why.starts_with("waiting for the pods it preempts");
+}
+
 /// Where `a` has room, `b` has.
 bool covers(const std::vector<int>& a, const std::vector<int>& b) {
   if (b.size() > a.size()) return false;
@@ -56,7 +69,7 @@ void Promises::see_group(const json::Value& group, bool gone) {
     return;
   }
   groups_[name] = {json::text_at(group, "spec", "queue"),
-                   json::text_at(group, "metadata", "creationTimestamp"),
+                   joined(group),
                    static_cast<std::size_t>(json::as_int(json::at(group, "spec", "minMember"), 1))};
 }
 
@@ -76,7 +89,8 @@ void Promises::see_pod(const json::Value& pod, bool gone, Time now) {
   made.name = kube::name_of(pod);
   made.node = json::text_at(pod, "spec", "nodeName");
   made.group = kube::annotation(pod, kube::names::volcano::kGroupName);
-  made.created = json::text_at(pod, "metadata", "creationTimestamp");
+  made.created = joined(pod);
+  made.has_room = has_room(pod);
   made.gpus = gpus_of(pod);
   made.priority = json::as_int(json::at(pod, "spec", "priority"), 0);
   made.ended = kube::pod_finished(pod);
@@ -151,13 +165,15 @@ std::map<std::string, Promises::Gang> Promises::gangs() const {
     gang.placed += pod.node.empty() || pod.ended ? 0 : 1;
     gang.ended += pod.ended ? 1 : 0;
     gang.since = std::max(gang.since, pod.seen);
+    gang.has_room = gang.has_room || pod.has_room;
     if (!pod.ended) gang.gpus.push_back(pod.gpus);
   }
   for (auto& [key, gang] : out) std::sort(gang.gpus.rbegin(), gang.gpus.rend());
   return out;
 }
 
-/// Of two whole gangs of a queue and a priority the older one starts first, unless it asks for more.
+/// Of two whole gangs of a queue and a priority the older one starts first, unless it asks for more or
+/// has a place already and waits for others to leave it.
 void Promises::check_order(const std::string& uid, const Pod& last, Time now) {
   const auto all = gangs();
   const Gang& gang = all.at(key_of(uid, last));
@@ -165,7 +181,7 @@ void Promises::check_order(const std::string& uid, const Pod& last, Time now) {
   for (const auto& [key, other] : all) {
     const bool first = other.queue == gang.queue && other.priority == gang.priority &&
                        other.created < gang.created && covers(gang.gpus, other.gpus);
-    if (!first || other.placed > 0 || !is_whole(other)) continue;
+    if (!first || other.placed > 0 || other.has_room || !is_whole(other)) continue;
     ++counts_.starts;
     if (now - other.since < kSettled) continue;
     passed_.try_emplace(
@@ -188,8 +204,8 @@ void Promises::look_again(Time now) {
     const auto& [key, passed] = each;
     if (now - passed.when < std::chrono::minutes(1)) return false;
     const auto found = all.find(key);
-    if (found != all.end() && found->second.placed == 0 && is_whole(found->second) &&
-        found->second.since < passed.when)
+    if (found != all.end() && found->second.placed == 0 && !found->second.has_room &&
+        is_whole(found->second) && found->second.since < passed.when)
       fail_("order kept", passed.what);
     return true;
   });

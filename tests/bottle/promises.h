@@ -44,6 +44,7 @@ class Promises {
     int gpus = 0;
     std::int64_t priority = 0;
     bool ended = false;
+    bool has_room = false;
     Time seen, placed;  // when it was first seen, and when with a node
   };
   struct Group {
@@ -56,6 +57,7 @@ class Promises {
     std::int64_t priority = 0;
     std::size_t members = 1, placed = 0, ended = 0;
     std::vector<int> gpus;  // of each live pod, largest first
+    bool has_room = false;  // others were told to leave for it
     Time since;             // since when all of them are there
   };
 
