@@ -17,6 +17,7 @@
 #include "apiserver/rest/turns.h"
 #include "apiserver/server.h"
 #include "base/gate.h"
+#include "json/memory.h"
 #include "kube/patch_type.h"
 #include "kube/shared.h"
 
@@ -88,6 +89,8 @@ struct Call {
   kube::ObjectPtr object;
   /// A large body that a worker has read (rest/read_ahead.h).
   std::shared_ptr<ReadAhead> ahead;
+  /// What is written lies here until it is stored: the body, and the next state of the object.
+  mutable json::Memory memory;
 };
 
 namespace audit {

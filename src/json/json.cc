@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "json/memory.h"
 #include "json/text.h"
 
 namespace muster::json {
@@ -295,13 +296,20 @@ const Value& null_value() {
   return kNull;
 }
 
-Result<Value> parse(std::string_view text) { return parse(text, nullptr); }
+Result<Value> parse(std::string_view text) { return parse(text, nullptr, {}); }
 
 Result<Value> parse(std::string_view text, std::vector<std::string>* duplicate_keys) {
+  return parse(text, duplicate_keys, {});
+}
+
+Result<Value> parse(std::string_view text,
+                    std::vector<std::string>* duplicate_keys,
+                    Storage storage) {
   boost::system::error_code failure;
   boost::json::parse_options options;
   options.max_depth = kMaxDepth;
   boost::json::stream_parser parser({}, options);
+  parser.reset(std::move(storage));
   const std::size_t used = parser.write_some(text.data(), text.size(), failure);
   if (!failure) parser.finish(failure);
   if (failure) {

@@ -81,8 +81,10 @@ Result<ObjectPtr> settled(const ObjectPtr& object) {
   return std::make_shared<const json::Value>(std::move(*copy));
 }
 
-Result<json::Value> settled(const json::Value& value) {
-  json::Value copy = value;
+Result<json::Value> settled(const json::Value& value) { return settled(value, {}); }
+
+Result<json::Value> settled(const json::Value& value, json::Storage storage) {
+  json::Value copy(value, std::move(storage));
   if (!settle(copy, 0)) {
     return fail(Code::kBadRequest,
                 "the object holds text that is not UTF-8, a number that JSON has not, or is nested "

@@ -414,11 +414,9 @@ Task<Result<StoredPtr>> Writer::update(
   // The image's own tree; only a kind that is served otherwise than stored needs one of its own.
   const kube::ObjectPtr served = served_object(*resource, current);
   const json::Value& live = *served;
-  Result<json::Value> computed;
-  if (options.beside)
-    co_await core_.env.run_on_worker([&] { computed = compute(live); });
-  else
-    computed = compute(live);
+  // Made in place: an assignment would copy it out of the request's memory.
+  Result<json::Value> computed = options.beside ? Result<json::Value>() : compute(live);
+  if (options.beside) co_await core_.env.run_on_worker([&] { computed = compute(live); });
   if (!computed) co_return fail(computed.error());
   const bool reviewed = options.user != nullptr && !internal(options.subresource);
   if (reviewed && core_.webhooks->mutating()) {

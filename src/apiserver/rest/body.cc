@@ -171,11 +171,9 @@ Result<json::Value> decode_object(Call& call, std::string_view action) {
 }
 
 Task<Result<json::Value>> decode_beside(Core& core, Call& call, std::string_view action) {
+  if (!is_large(call)) co_return decode_object(call, action);
   Result<json::Value> object;
-  if (is_large(call))
-    co_await core.env.run_on_worker([&] { object = decode_object(call, action); });
-  else
-    object = decode_object(call, action);
+  co_await core.env.run_on_worker([&] { object = decode_object(call, action); });
   co_return object;
 }
 

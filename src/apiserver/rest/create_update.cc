@@ -91,7 +91,7 @@ Task<Result<Reply>> update_object(Core& core, Call& call, Accepted accepted) {
       call.resource,
       call.ns,
       call.name,
-      [&object](const json::Value&) -> Result<json::Value> { return *object; },
+      [&object](const json::Value&) -> Result<json::Value> { return std::move(*object); },
       *options);
   if (!stored) co_return fail(stored.error());
   auto response = object_response(core, call, accepted, 200, *stored);

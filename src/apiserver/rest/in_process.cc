@@ -314,7 +314,7 @@ class InProcessClient final : public client::Client {
   static Result<json::Value> value_of(Result<Reply> reply, Answer wanted) {
     if (!reply) return fail(std::move(reply.error()));
     if (wanted == Answer::kNone) return json::Value();
-    if (reply->object) return json::Value(*reply->object);
+    if (reply->object) return json::Value(*reply->object, json::Storage());
     return json::parse(reply->body);  // what no object is made for: usage
   }
 

@@ -304,7 +304,8 @@ Reply value_reply(const Call& call, const Accepted& accepted, int status, json::
   if (!call.in_process) return encode(accepted, status, value);
   Reply reply;
   reply.status = status;
-  reply.object = std::make_shared<const json::Value>(std::move(value));
+  // It outlives the request and its memory.
+  reply.object = std::make_shared<const json::Value>(std::move(value), json::Storage());
   return reply;
 }
 

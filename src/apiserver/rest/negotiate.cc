@@ -180,9 +180,9 @@ Result<Body> decode_body(const Call& call, std::string_view kind, bool want_dupl
   const std::string type = media_type(request);
   Body body;
   if (call.object) {
-    auto value = kube::settled(*call.object);
+    auto value = kube::settled(*call.object, call.memory.storage());
     if (!value) return fail(bad_request(value.error().message));
-    body.value = std::move(*value);
+    json::replace(body.value, std::move(*value));
   } else if (type.empty() || type == "application/json") {
     auto value = json_body(call, want_duplicates ? &body.duplicate_fields : nullptr);
     if (!value) {
@@ -192,7 +192,7 @@ Result<Body> decode_body(const Call& call, std::string_view kind, bool want_dupl
       return fail(
           unrecognized(kind, "couldn't get version/kind; json parse error: " + why, request.body));
     }
-    body.value = std::move(*value);
+    json::replace(body.value, std::move(*value));
   } else if (type == "application/yaml" || type == "application/x-yaml") {
     auto value = yaml_body(call);
     if (!value) {

@@ -107,7 +107,7 @@ Result<json::Value> apply_patch(Call& call,
                                 const json::Value& patch,
                                 const std::vector<std::string>& duplicates,
                                 const json::Value& live) {
-  json::Value next;
+  json::Value next(call.memory.storage());
   switch (type) {
     case PatchType::kJson: {
       next = live;
@@ -127,9 +127,10 @@ Result<json::Value> apply_patch(Call& call,
     case PatchType::kStrategic: {
       if (call.resource->type == nullptr)
         return fail(bad_request("strategic merge patch is not supported for this kind"));
-      auto merged = kube::strategic_merged(*call.resource->type, live, patch);
+      auto merged =
+          kube::strategic_merged(*call.resource->type, live, patch, call.memory.storage());
       if (!merged) return fail(merged.error());
-      next = std::move(*merged);
+      json::replace(next, std::move(*merged));
       // Directives may take these two away; what the object is does not depend on them.
       for (const std::string_view key : {"kind", "apiVersion"}) {
         if (next.is_object() && json::at(next, key).is_null())

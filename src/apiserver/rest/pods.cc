@@ -31,7 +31,8 @@ const json::Value& created_status() {
 Result<json::Value> assigned(const Resource& resource,
                              const json::Value& live,
                              const json::Value& binding,
-                             Time now) {
+                             Time now,
+                             json::Storage storage) {
   const std::string name(kube::name_of(live));
   const auto refuse = [&](const std::string& why) {
     Error error = conflict(resource, name, why);
@@ -60,7 +61,7 @@ Result<json::Value> assigned(const Resource& resource,
     return refuse(fmt::format("pod {} is already assigned to node {}", name, quoted(node)));
   if (!json::array_at(live, "spec", "schedulingGates").empty())
     return refuse(fmt::format("pod {} has non-empty .spec.schedulingGates", name));
-  json::Value next = live;
+  json::Value next(live, std::move(storage));
   json::make(next, {"spec", "nodeName"}) = json::at(binding, "target", "name");
   for (const auto& member : json::object_at(binding, "metadata", "annotations")) {
     json::make_object(next, {"metadata", "annotations"})[member.key()] = member.value();
@@ -108,7 +109,7 @@ Task<Result<Reply>> bind_pod(Core& core, Call& call, Accepted accepted) {
       call.ns,
       name,
       [&](const json::Value& live) -> Result<json::Value> {
-        return assigned(*pods, live, binding, now);
+        return assigned(*pods, live, binding, now, call.memory.storage());
       },
       *options);
   if (!stored) co_return fail(stored.error());

@@ -72,9 +72,10 @@ bool too_many(const json::Value& value, std::size_t most, std::size_t* seen) {
 
 Result<json::Value> read_json(std::string_view text,
                               std::size_t most,
-                              std::vector<std::string>* duplicates) {
+                              std::vector<std::string>* duplicates,
+                              json::Storage storage = {}) {
   if (text.size() >= kReadAheadFrom && too_many(text, most)) return fail(too_many_values(most));
-  return duplicates != nullptr ? json::parse(text, duplicates) : json::parse(text);
+  return json::parse(text, duplicates, std::move(storage));
 }
 
 /// kubectl's YAML is JSON nearly always, and JSON is read ten times faster. A key that is given
@@ -137,7 +138,8 @@ bool is_large(const Call& call) {
 
 Result<json::Value> json_body(const Call& call, std::vector<std::string>* duplicates) {
   ReadAhead* ahead = read_already(call, Language::kJson);
-  if (ahead == nullptr) return read_json(call.request.body, kValuesMax, duplicates);
+  if (ahead == nullptr)
+    return read_json(call.request.body, kValuesMax, duplicates, call.memory.storage());
   if (duplicates != nullptr) *duplicates = std::move(ahead->duplicates);
   return std::move(ahead->value);
 }

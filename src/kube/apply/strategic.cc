@@ -402,10 +402,12 @@ Result<void> Merger::ordered(const Object& patch,
 
 Result<json::Value> strategic_merged(const Type& type,
                                      const json::Value& before,
-                                     const json::Value& patch) {
+                                     const json::Value& patch,
+                                     json::Storage storage) {
   if (!patch.is_object())
     return fail(Code::kBadRequest, "a strategic merge patch must be an object");
-  Value result = before.is_object() ? before : Value(Object());
+  Value result(before, std::move(storage));
+  if (!result.is_object()) result.emplace_object();
   FieldType root;
   root.shape = FieldType::Shape::kMessage;
   root.type = &type;
