@@ -80,20 +80,27 @@ void History::learn(const RunKind& kind, const Run& run) {
   for (const std::uint64_t name : names_of(kind)) {
     Level& level = levels_[level_named(name)];
     level.taught = taught_;
-    const std::int64_t us = run.ended ? run.us : -run.us;
-    if (level.last.size() < kRunsKept) {
-      level.last.push_back(us);
-    } else {
-      level.last[level.next] = us;
-      level.next = (level.next + 1) % kRunsKept;
-    }
-    level.fresh = false;
+    level.keep(run.ended ? run.us : -run.us);
   }
   if (run.declared_us > 0) {
     learn_ratio(kEverybody, run);
     learn_ratio(mix(6, kind.user), run);
   }
   if (levels_.size() > kLevelsMax || ratios_.size() > kLevelsMax) forget_oldest();
+}
+
+/// Every end teaches, and the next decision asks: the order is kept up rather than made anew.
+void History::Level::keep(std::int64_t us) {
+  std::int64_t gone = 0;
+  if (last.size() < kRunsKept) {
+    last.push_back(us);
+  } else {
+    gone = std::exchange(last[next], us);
+    next = (next + 1) % kRunsKept;
+  }
+  if (!asked) return;
+  if (gone > 0) sorted.erase(std::lower_bound(sorted.begin(), sorted.end(), gone));
+  if (us > 0) sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), us), us);
 }
 
 void History::learn_ratio(std::uint64_t user, const Run& run) {
@@ -142,13 +149,13 @@ void History::freshen() const {
 
 std::span<const std::int64_t> History::ended(std::uint32_t id) const {
   const Level& level = levels_[id];
-  if (!level.fresh) {
+  if (!level.asked) {
     level.sorted.clear();
     for (const std::int64_t us : level.last) {
       if (us > 0) level.sorted.push_back(us);
     }
     std::sort(level.sorted.begin(), level.sorted.end());
-    level.fresh = true;
+    level.asked = true;
   }
   return level.sorted;
 }
@@ -172,7 +179,7 @@ std::vector<std::int64_t> History::cut_off(std::uint32_t id) const {
   return out;
 }
 
-std::uint32_t History::level_for(const RunKind& kind, std::int64_t age_us) const {
+History::Longer History::longer_than(const RunKind& kind, std::int64_t age_us) const {
   const auto names = names_of(kind);
   for (std::size_t i = 0; i < kLevels; ++i) {
     const auto found = by_name_.find(names[i]);
@@ -180,10 +187,15 @@ std::uint32_t History::level_for(const RunKind& kind, std::int64_t age_us) const
     const auto runs = ended(found->second);
     const bool all = i + 1 == kLevels;
     if (runs.size() < (all ? kEnoughOfAll : kEnough)) continue;
-    const auto longer = runs.end() - std::upper_bound(runs.begin(), runs.end(), age_us);
-    if (longer >= static_cast<std::ptrdiff_t>(kEnough)) return found->second;
+    const auto first = std::upper_bound(runs.begin(), runs.end(), age_us) - runs.begin();
+    const auto longer = runs.subspan(static_cast<std::size_t>(first));
+    if (longer.size() >= kEnough) return {found->second, longer};
   }
-  return kNone;
+  return {};
+}
+
+std::uint32_t History::level_for(const RunKind& kind, std::int64_t age_us) const {
+  return longer_than(kind, age_us).level;
 }
 
 bool History::Ratios::tell(std::size_t enough) const {
@@ -203,13 +215,10 @@ std::span<const std::int32_t> History::ratios(std::uint64_t user) const {
 std::int64_t History::estimate(const RunKind& kind,
                                std::int64_t age_us,
                                std::int32_t permille) const {
-  const std::uint32_t level = level_for(kind, age_us);
-  if (level == kNone) return kUnknown;
-  const auto runs = ended(level);
-  const auto first = std::upper_bound(runs.begin(), runs.end(), age_us) - runs.begin();
-  const auto longer = static_cast<std::int64_t>(runs.size()) - first;
-  const std::int64_t at = std::min(longer - 1, longer * permille / 1000);
-  return runs[static_cast<std::size_t>(first + at)];
+  const auto runs = longer_than(kind, age_us).runs;
+  if (runs.empty()) return kUnknown;
+  const auto count = static_cast<std::int64_t>(runs.size());
+  return runs[static_cast<std::size_t>(std::min(count - 1, count * permille / 1000))];
 }
 
 void History::digest(Digest& d) const {

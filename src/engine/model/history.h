@@ -102,8 +102,9 @@ class History {
     std::uint64_t taught = 0;                  ///< When it last learned, in runs.
     std::vector<std::int64_t> last;            ///< A ring; below zero: cut off after that.
     std::uint32_t next = 0;                    ///< In the ring.
-    mutable std::vector<std::int64_t> sorted;  ///< Ended ones, when `fresh`.
-    mutable bool fresh = false;
+    mutable std::vector<std::int64_t> sorted;  ///< Ended ones, once somebody asked for them.
+    mutable bool asked = false;
+    void keep(std::int64_t us);
   };
   struct Ratios {
     std::vector<std::int32_t> last;  ///< A ring; below zero: cut off after that.
@@ -111,6 +112,12 @@ class History {
     [[nodiscard]] bool tell(std::size_t enough) const;
   };
 
+  /// Of the first level that has enough, the runs longer than the age, shortest first.
+  struct Longer {
+    std::uint32_t level = kNone;
+    std::span<const std::int64_t> runs;
+  };
+  [[nodiscard]] Longer longer_than(const RunKind& kind, std::int64_t age_us) const;
   static std::array<std::uint64_t, kLevels> names_of(const RunKind& kind);
   std::uint32_t level_named(std::uint64_t name);
   void learn_ratio(std::uint64_t user, const Run& run);
