@@ -90,9 +90,17 @@ Place Placer::scan(PodId pod, GangId gang, Domain domain) {
   return best;
 }
 
-Place Placer::pick_node(PodId pod, GangId gang) { return pick_node(pod, gang, nullptr); }
+Time Placer::end_of(GangId gang) const {
+  if (state_->config().placement != PlacementRule::kPack) return kNever;
+  const std::int64_t us = expected_duration(state_, desk_->now, gang).us;
+  return us == History::kUnknown ? kNever : desk_->now + Duration(us);
+}
 
-Place Placer::pick_node(PodId pod, GangId gang, Domain domain) {
+Place Placer::pick_node(PodId pod, GangId gang) {
+  return pick_node(pod, gang, end_of(gang), nullptr);
+}
+
+Place Placer::pick_node(PodId pod, GangId gang, Time end, Domain domain) {
   const TaskClass& cls = state_->cls_of(pod);
   const bool slow = domain != nullptr || cls.between_pods ||
                     !cls.spec.preferred_node_affinity.empty() ||
@@ -108,10 +116,7 @@ Place Placer::pick_node(PodId pod, GangId gang, Domain domain) {
   }
   ClassIndex& index = desk_->index.of(state_->pod(pod).cls);
   index.catch_up(state_, desk_->index.checks);
-  if (cls.devices > 0 && state_->config().placement == PlacementRule::kPack) {
-    const std::int64_t us = expected_duration(state_, desk_->now, gang).us;
-    if (us != History::kUnknown) return pick_by_end(index, cls, gang, desk_->now + Duration(us));
-  }
+  if (cls.devices > 0 && end != kNever) return pick_by_end(index, cls, gang, end);
   Place place;
   ClassIndex::Cursor cursor;
   for (NodeId n = index.next(cursor); n.valid(); n = index.next(cursor)) {
@@ -171,6 +176,7 @@ bool Placer::place_members(const Members& members, Domain domain, Outcome& outco
   std::int32_t left = need.total;
   auto roles = need.roles;
   std::vector<ClassId> failed;
+  const Time end = end_of(members.gang);
   for (const PodId p : members.tasks) {
     const PodState& pod = state_->pod(p);
     if (std::find(failed.begin(), failed.end(), pod.cls) != failed.end()) continue;
@@ -181,7 +187,7 @@ bool Placer::place_members(const Members& members, Domain domain, Outcome& outco
     std::int32_t reserved = 0;
     for (const auto& r : roles) reserved += r.second;
     if (need.total > 0 && role == roles.end() && left <= reserved) continue;
-    const Place place = pick_node(p, members.gang, domain);
+    const Place place = pick_node(p, members.gang, end, domain);
     outcome.held |= place.held;
     if (!place.node.valid()) {
       failed.push_back(pod.cls);
@@ -201,11 +207,12 @@ bool Placer::place_members(const Members& members, Domain domain, Outcome& outco
 /// Members above the minimum, after the first of them has its place.
 void Placer::place_surplus(const Members& members, Outcome& outcome) {
   const TenantId tenant = state_->gang(members.gang).tenant;
+  const Time end = end_of(members.gang);
   for (std::size_t i = 1; i < members.tasks.size(); ++i) {
     const PodId p = members.tasks[i];
     if (state_->pod(p).phase != PodPhase::kPending) continue;
     if (desk_->tenants.excess(state_, tenant, state_->cls_of(p).request)) break;
-    const Place place = pick_node(p, members.gang, nullptr);
+    const Place place = pick_node(p, members.gang, end, nullptr);
     if (!place.node.valid()) break;
     state_->bind(p, place.node, desk_->now, place.device);
     outcome.pods.push_back(p);

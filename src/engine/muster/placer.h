@@ -62,7 +62,10 @@ class Placer {
                                                             const std::vector<NodeId>& nodes,
                                                             const std::vector<PodId>& tasks);
   [[nodiscard]] std::vector<PodId> first_tasks_below(GangId group) const;
-  [[nodiscard]] Place pick_node(PodId pod, GangId gang, Domain domain);
+  /// When the gang ends if it starts now; kNever: nobody knows, or it does not matter. The same for
+  /// all its members, and looks at each of them: asked for once a gang.
+  [[nodiscard]] Time end_of(GangId gang) const;
+  [[nodiscard]] Place pick_node(PodId pod, GangId gang, Time end, Domain domain);
   [[nodiscard]] Place scan(PodId pod, GangId gang, Domain domain);
   [[nodiscard]] Place pick_by_end(const ClassIndex& index,
                                   const TaskClass& cls,
