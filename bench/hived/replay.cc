@@ -276,9 +276,10 @@ int main_with(int argc, char** argv) {
   }
   const std::vector<Job> jobs = read_jobs(folder + "/philly_jobs.csv.gz", vcs);
   if (jobs.empty()) {
-    fmt::print(stderr,
-               "no jobs in \"{}\"; want a folder with philly_jobs.csv.gz and philly_vc_nodes.csv\n",
-               folder);
+    fmt::print(
+        stderr,
+        "no jobs in \"{}\"; wanted a folder with philly_jobs.csv.gz and philly_vc_nodes.csv\n",
+        folder);
     return 2;
   }
   const std::vector<Job> first(

@@ -31,7 +31,7 @@ Result<Target> read_target(const std::string& kubeconfig) {
   const auto config = json::parse_yaml_one(text.str());
   const auto unreadable = [&] {
     return fail(Code::kInvalid,
-                fmt::format("--kubeconfig {}: want one with a cluster and a user", kubeconfig));
+                fmt::format("--kubeconfig {}: wanted one with a cluster and a user", kubeconfig));
   };
   if (!config) return unreadable();
   const json::Array& clusters = json::array_at(*config, "clusters");

@@ -42,16 +42,16 @@ Result<Wish> wish_of(const json::Value& change) {
     const auto known = std::find(std::begin(kWords), std::end(kWords), member.key());
     if (known == std::end(kWords))
       return fail(Code::kBadRequest,
-                  fmt::format("a change {}: want {}", quoted(member.key()), kKinds));
+                  fmt::format("a change {}: wanted {}", quoted(member.key()), kKinds));
     if (wish.body != nullptr)
-      return fail(
-          Code::kBadRequest,
-          fmt::format(
-              "one change is {} and {}: want one of them each", quoted(wish.word), quoted(*known)));
+      return fail(Code::kBadRequest,
+                  fmt::format("one change is {} and {}: wanted one of them each",
+                              quoted(wish.word),
+                              quoted(*known)));
     wish = {*known, &member.value()};
   }
   if (wish.body == nullptr)
-    return fail(Code::kBadRequest, fmt::format("an empty change: want {}", kKinds));
+    return fail(Code::kBadRequest, fmt::format("an empty change: wanted {}", kKinds));
   return wish;
 }
 
@@ -79,7 +79,7 @@ class Reader {
       const auto after = parse_duration(text.starts_with('+') ? text.substr(1) : text);
       if (!after || after->count() < 0)
         return fail(Code::kBadRequest,
-                    fmt::format("at {}: want a time from now, such as 2h", quoted(text)));
+                    fmt::format("at {}: wanted a time from now, such as 2h", quoted(text)));
       out.at = *after;
     }
     const auto done = fill(*wish, out);
@@ -104,7 +104,8 @@ class Reader {
                     fmt::format("{} {}: nothing of it waits or runs", wish.word, quoted(job)));
       out.names.insert(out.names.end(), gangs->second.begin(), gangs->second.end());
     }
-    if (out.names.empty()) return fail(Code::kBadRequest, fmt::format("{}: want a job", wish.word));
+    if (out.names.empty())
+      return fail(Code::kBadRequest, fmt::format("{}: wanted a job", wish.word));
     out.kind = ChangeKind::kStop;
     if (wish.word == "priority") return set_priority(body, out);
     if (wish.word == "lasts") return set_lasts(body, out);
@@ -126,7 +127,7 @@ class Reader {
     const auto lasts = parse_duration(json::string_at(body, "duration"));
     if (!lasts || lasts->count() <= 0)
       return fail(Code::kBadRequest,
-                  fmt::format("lasts {}: want a duration, such as 2h",
+                  fmt::format("lasts {}: wanted a duration, such as 2h",
                               quoted(json::string_at(body, "duration"))));
     out.lasts = *lasts;
     return {};
@@ -147,7 +148,7 @@ class Reader {
     }
     if (out.names.empty())
       return fail(Code::kBadRequest,
-                  "want nodes, or a selector that some have: {\"nodes\": [\"node-1\"]}");
+                  "wanted nodes, or a selector that some have: {\"nodes\": [\"node-1\"]}");
     return {};
   }
 
@@ -180,7 +181,7 @@ class Reader {
     const std::int64_t count = json::as_int(at(body, "count"), 1);
     if (count < 1 || count > kNodesMax)
       return fail(Code::kBadRequest,
-                  fmt::format("addNodes: count {}: want 1 to {}", count, kNodesMax));
+                  fmt::format("addNodes: count {}: wanted 1 to {}", count, kNodesMax));
     const std::string like = json::text_at(body, "like"), model = json::text_at(body, "model");
     const std::int64_t gpus = json::int_at(body, "gpus");
     const engine::Node* pattern = nullptr;
@@ -248,7 +249,7 @@ class Reader {
     const std::string text = value.is_string() ? json::text(value) : json::dump(value);
     const auto wrong = [&](std::string_view wanted) {
       return fail(Code::kBadRequest,
-                  fmt::format("queue {}: {}={}: want {}", queue.name, key, text, wanted));
+                  fmt::format("queue {}: {}={}: wanted {}", queue.name, key, text, wanted));
     };
     if (key == "weight" || key == "priority") {
       const auto number = parse_int(text);
@@ -271,7 +272,7 @@ class Reader {
       return fail(
           Code::kBadRequest,
           fmt::format(
-              "queue {}: {}: want weight, priority, state, or capability, guarantee or deserved with a resource, such as capability.gpu",
+              "queue {}: {}: wanted weight, priority, state, or capability, guarantee or deserved with a resource, such as capability.gpu",
               queue.name,
               quoted(key)));
     std::string resource(key.substr(dot + 1));
@@ -357,10 +358,10 @@ Result<std::vector<ToSubmit>> manifests_of(const json::Value& list) {
     if (!wish || wish->word != "submit") continue;
     ToSubmit one{at(*wish->body, "manifest"), json::as_int(at(*wish->body, "count"), 1)};
     if (!one.manifest.is_object())
-      return fail(Code::kBadRequest, "submit: want a manifest, as an object");
+      return fail(Code::kBadRequest, "submit: wanted a manifest, as an object");
     if (one.count < 1 || one.count > kCopiesMax)
       return fail(Code::kBadRequest,
-                  fmt::format("submit: count {}: want 1 to {}", one.count, kCopiesMax));
+                  fmt::format("submit: count {}: wanted 1 to {}", one.count, kCopiesMax));
     out.push_back(std::move(one));
   }
   return out;
@@ -368,7 +369,7 @@ Result<std::vector<ToSubmit>> manifests_of(const json::Value& list) {
 
 Result<std::vector<Change>> read_changes(const json::Value& list, const ChangeSources& from) {
   if (!list.is_array() && !list.is_null())
-    return fail(Code::kBadRequest, "changes: want a list of changes");
+    return fail(Code::kBadRequest, "changes: wanted a list of changes");
   const json::Array& items = json::as_array(list);
   if (items.size() > kChangesMax)
     return fail(Code::kTooLarge,

@@ -82,7 +82,7 @@ net::Response error_answer(const Error& error) {
 namespace {
 
 tl::unexpected<Error> wrong_method(const net::Target& target, std::string_view wanted) {
-  return fail(Code::kMethodNotAllowed, fmt::format("{}: want {}", target.path, wanted));
+  return fail(Code::kMethodNotAllowed, fmt::format("{}: wanted {}", target.path, wanted));
 }
 
 }  // namespace
@@ -167,7 +167,7 @@ Result<Service::WhenAsk> when_ask(const net::Target& target) {
     const std::size_t dot = job.find('.');
     if (dot == std::string::npos)
       return fail(Code::kBadRequest,
-                  fmt::format("{}: want KIND.NAME, such as pytorchjob.medium", job));
+                  fmt::format("{}: wanted KIND.NAME, such as pytorchjob.medium", job));
     ask.kind = job.substr(0, dot);
     ask.name = job.substr(dot + 1);
   }
@@ -175,7 +175,7 @@ Result<Service::WhenAsk> when_ask(const net::Target& target) {
   if (const std::string_view text = target.get("limit"); !text.empty()) {
     const auto limit = parse_int(text);
     if (!limit || *limit < 1)
-      return fail(Code::kBadRequest, fmt::format("limit {}: want a number from 1 on", text));
+      return fail(Code::kBadRequest, fmt::format("limit {}: wanted a number from 1 on", text));
     ask.limit = static_cast<std::size_t>(*limit);
   }
   return ask;
@@ -215,7 +215,7 @@ Result<json::Value> body_of(const std::string& body) {
     return fail(Code::kTooLarge, fmt::format("{} bytes: at most 1 MiB is read", body.size()));
   auto parsed = json::parse_yaml_one(body, kValuesMax);
   if (parsed && !parsed->is_object())
-    return fail(Code::kBadRequest, "want one object in YAML or JSON");
+    return fail(Code::kBadRequest, "wanted one object in YAML or JSON");
   return parsed;
 }
 

@@ -47,7 +47,7 @@ Result<std::vector<std::size_t>> fields_of(const net::Target& query) {
     const auto found = std::find(kUsageFields.begin(), kUsageFields.end(), trim(word));
     if (found == kUsageFields.end())
       return fail(Code::kBadRequest,
-                  fmt::format("by {}: want some of user, namespace, queue, kind, model, priority",
+                  fmt::format("by {}: wanted some of user, namespace, queue, kind, model, priority",
                               quoted(word)));
     fields.push_back(static_cast<std::size_t>(found - kUsageFields.begin()));
   }
@@ -376,8 +376,9 @@ Task<Result<json::Value>> Service::records(Visitor visitor, net::Target query) {
   if (const std::string_view text = query.get("limit"); !text.empty()) {
     const auto limit = parse_int(text);
     if (!limit || *limit < 1 || *limit > static_cast<std::int64_t>(kLimitMax))
-      co_return fail(Code::kBadRequest,
-                     fmt::format("limit {}: want a number from 1 to {}", quoted(text), kLimitMax));
+      co_return fail(
+          Code::kBadRequest,
+          fmt::format("limit {}: wanted a number from 1 to {}", quoted(text), kLimitMax));
     wanted.limit = static_cast<std::size_t>(*limit);
   }
   for (const auto& [name, time] : {std::pair{"since", &wanted.since}, {"until", &wanted.until}}) {
@@ -438,7 +439,7 @@ Task<Result<json::Value>> Service::usage(Visitor visitor, net::Target query) {
   if (!fields) co_return fail(fields.error());
   const std::string_view step = query.get("step");
   if (!step.empty() && step != "day")
-    co_return fail(Code::kBadRequest, fmt::format("step {}: want day, or nothing", quoted(step)));
+    co_return fail(Code::kBadRequest, fmt::format("step {}: wanted day, or nothing", quoted(step)));
   const auto shelf = co_await (*recorder)->shelf();
   const auto visible = co_await namespaces_for(visitor, "usage", shelf);
   const auto out = std::make_shared<json::Value>();

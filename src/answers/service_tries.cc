@@ -142,7 +142,7 @@ Task<Result<Service::Answered>> Service::what_if(Visitor visitor, json::Value qu
   if (live_ == nullptr) co_return fail(nothing_decides());
   if (!question.is_object())
     co_return fail(Code::kBadRequest,
-                   "want {\"changes\": […], \"horizon\": \"24h\", \"jobs\": […]}");
+                   "wanted {\"changes\": […], \"horizon\": \"24h\", \"jobs\": […]}");
   auto slot = co_await questions_.enter(visitor.user, Duration::zero());
   if (!slot) co_return fail(slot.error());
   const std::shared_ptr<Questions::Later> later = questions_.begin(visitor.user);
@@ -213,7 +213,7 @@ Result<Ask> ask_of(const json::Value& question) {
   const auto horizon = parse_duration(text);
   if (!horizon || horizon->count() <= 0 || *horizon > std::chrono::hours(24 * 30))
     return fail(Code::kBadRequest,
-                fmt::format("horizon {}: want a duration up to 720h, such as 24h", quoted(text)));
+                fmt::format("horizon {}: wanted a duration up to 720h, such as 24h", quoted(text)));
   ask.horizon = *horizon;
   return ask;
 }

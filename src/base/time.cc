@@ -100,7 +100,7 @@ std::string format_nano_time(Time time) {
 Result<Time> parse_time(std::string_view text) {
   const auto bad = [&] {
     return fail(Code::kInvalid,
-                fmt::format("time \"{}\": want RFC 3339, such as 2006-01-02T15:04:05Z", text));
+                fmt::format("time \"{}\": wanted RFC 3339, such as 2006-01-02T15:04:05Z", text));
   };
   const auto digits = [&](std::size_t at, std::size_t count) -> int {
     int value = 0;
@@ -154,7 +154,7 @@ Result<Duration> parse_duration(std::string_view text) {
   const auto bad = [&] {
     return fail(
         Code::kInvalid,
-        fmt::format("duration \"{}\": want a number and a unit, such as 90s, 5m or 1h30m", text));
+        fmt::format("duration \"{}\": wanted a number and a unit, such as 90s, 5m or 1h30m", text));
   };
   std::string_view rest = text;
   const bool negative = !rest.empty() && rest[0] == '-';

@@ -74,7 +74,7 @@ Result<ExecCredential> parse_exec_credential(std::string_view text) {
   const auto parsed = json::parse(text);
   if (!parsed || json::string_at(*parsed, "kind") != "ExecCredential") {
     return fail(Code::kInvalid,
-                "credential program: want an ExecCredential in JSON on its standard output");
+                "credential program: wanted an ExecCredential in JSON on its standard output");
   }
   const auto& status = json::at(*parsed, "status");
   ExecCredential out;

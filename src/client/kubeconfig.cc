@@ -260,7 +260,7 @@ Result<json::Value> parse_config(std::string_view text) {
   auto config = json::parse_yaml_one(text);
   if (!config) return fail(Code::kInvalid, fmt::format("kubeconfig: {}", config.error().message));
   if (!config->is_object())
-    return fail(Code::kInvalid, "kubeconfig: want a mapping with clusters, users and contexts");
+    return fail(Code::kInvalid, "kubeconfig: wanted a mapping with clusters, users and contexts");
   return config;
 }
 

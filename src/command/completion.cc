@@ -62,7 +62,7 @@ Command completion_command() {
     const std::string& shell = call.values.args[0];
     const std::string script = completion_script(shell, call.program.name);
     if (script.empty()) {
-      call.console.error(fmt::format("no completions for {}: want bash, zsh or fish", shell));
+      call.console.error(fmt::format("no completions for {}: wanted bash, zsh or fish", shell));
       return 1;
     }
     call.console.out(script);

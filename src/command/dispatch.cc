@@ -136,7 +136,7 @@ std::optional<int> check_call(Console& console,
   }
   if (const std::string level = values->text("loglevel");
       !level.empty() && !console.set_level(level)) {
-    console.error(fmt::format("unknown loglevel {}, want debug, info, warn or error", level));
+    console.error(fmt::format("unknown loglevel {}, wanted debug, info, warn or error", level));
     return misuse;
   }
   const std::string& arguments = found.command->arguments;

@@ -72,7 +72,7 @@ TEST(Flags, ErrorsHavePflagsTexts) {
       {{"--rdma=maybe"},
        "invalid argument \"maybe\" for \"--rdma\" flag: strconv.ParseBool: parsing \"maybe\": invalid syntax"},
       {{"-s", "5"},
-       "invalid argument \"5\" for \"-s, --since\" flag: duration \"5\": want a number and a unit, such as 90s, 5m or 1h30m"},
+       "invalid argument \"5\" for \"-s, --since\" flag: duration \"5\": wanted a number and a unit, such as 90s, 5m or 1h30m"},
   };
   for (const auto& [words, want] : cases) {
     const auto values = parse_flags(sample(), {}, words);

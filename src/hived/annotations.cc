@@ -107,8 +107,8 @@ Result<PodSpec> parse_scheduling_spec(std::string_view yaml,
   const auto root = json::parse_yaml_tree(modern_names(yaml));
   if (!root) return bad_spec(root.error().message);
   if (!root->is_null() && root->kind != YamlNode::Kind::kMapping)
-    return bad_spec(
-        fmt::format("want a mapping such as \"virtualCluster: VC1\", found {}", root->describe()));
+    return bad_spec(fmt::format("wanted a mapping such as \"virtualCluster: VC1\", found {}",
+                                root->describe()));
   PodSpec spec;
   Fields fields(kSchedulingSpec);
   std::string version;
@@ -158,7 +158,7 @@ Result<BindInfo> parse_bind_info(std::string_view yaml) {
   const auto root = json::parse_yaml_tree(modern_names(yaml));
   if (!root) return bad(root.error().message);
   if (root->kind != YamlNode::Kind::kMapping)
-    return bad(fmt::format("want a mapping, found {}", root->describe()));
+    return bad(fmt::format("wanted a mapping, found {}", root->describe()));
   BindInfo out;
   Fields fields(kBindInfo);
   fields.text(*root, "node", out.node);

@@ -15,7 +15,7 @@ namespace cells = engine::cells;
 tl::unexpected<Error> wrong(const YamlNode& node, std::string_view what, std::string_view want) {
   return fail(
       Code::kInvalid,
-      fmt::format("line {}: {}: want {}, found {}", node.line, what, want, node.describe()));
+      fmt::format("line {}: {}: wanted {}, found {}", node.line, what, want, node.describe()));
 }
 
 /// Each reader leaves the default where the key is absent or null.

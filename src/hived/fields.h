@@ -60,7 +60,7 @@ class Fields {
   }
   void wrong(const json::YamlNode& node, std::string_view key, std::string_view want) {
     if (problem.empty())
-      problem = fmt::format("Pod annotation {}: line {}: {}: want {}, found {}",
+      problem = fmt::format("Pod annotation {}: line {}: {}: wanted {}, found {}",
                             annotation_,
                             node.line,
                             key,

@@ -66,10 +66,10 @@ TEST(HivedConfig, EveryInvalidFileSaysWhereAndWhat) {
       {"not YAML", "a: [1", "line 2: not YAML"},
       {"number expected",
        "physicalCluster:\n  cellTypes:\n    A: {childCellType: G, childCellNumber: many}\n",
-       "line 3: childCellNumber: want a whole number of 32 bits, such as 2, found \"many\""},
+       "line 3: childCellNumber: wanted a whole number of 32 bits, such as 2, found \"many\""},
       {"list expected",
        "physicalCluster:\n  physicalCells: {}\n",
-       "line 2: physicalCells: want a list"},
+       "line 2: physicalCells: wanted a list"},
       {"unknown top type",
        "physicalCluster:\n  cellTypes:\n    NODE: {childCellType: G, childCellNumber: 1, isNodeLevel: true}\n  physicalCells:\n  - cellType: NODES\n",
        "line 5: physicalCells contains unknown cellType: NODES"},
@@ -148,7 +148,7 @@ TEST(HivedAnnotations, OldNamesAndWrongSpecs) {
        "non-positive PodNumber"},
       {"{virtualCluster: a, leafCellNumber: 1, affinityGroup: {name: g, members: [{podNumber: 1, leafCellNumber: 2}]}}",
        "does not contains current Pod"},
-      {"{virtualCluster: a, leafCellNumber: x}", "want a whole number, found \"x\""},
+      {"{virtualCluster: a, leafCellNumber: x}", "wanted a whole number, found \"x\""},
   };
   for (const auto& [yaml, text] : cases) {
     const auto spec = parse_scheduling_spec(yaml, "ns", "p");

@@ -176,7 +176,7 @@ Result<void> apply(Value& root, const Value& operation, Budget& budget) {
   }
   return fail(
       Code::kInvalid,
-      fmt::format("operation \"{}\" is unknown: want add, remove, replace, move, copy or test",
+      fmt::format("operation \"{}\" is unknown: wanted add, remove, replace, move, copy or test",
                   op));
 }
 

@@ -254,7 +254,7 @@ Result<Value> parse_yaml_one(std::string_view text, std::size_t values_max) {
   auto documents = Parser(text, values_max).documents();
   if (!documents) return fail(documents.error());
   if (documents->size() > 1)
-    return fail(Code::kBadRequest, "yaml: want one document, found several");
+    return fail(Code::kBadRequest, "yaml: wanted one document, found several");
   return documents->empty() ? Value(nullptr) : std::move((*documents)[0]);
 }
 

@@ -129,7 +129,7 @@ struct YamlEvents::Impl {
     aliased.bytes += repeated.bytes;
     if (aliased.nodes > kYamlAliasNodesMax || aliased.bytes > kYamlAliasBytesMax) {
       return refuse(event,
-                    fmt::format("aliases repeat too much: want at most {} nodes and {} bytes",
+                    fmt::format("aliases repeat too much: wanted at most {} nodes and {} bytes",
                                 kYamlAliasNodesMax,
                                 kYamlAliasBytesMax));
     }
@@ -168,7 +168,7 @@ struct YamlEvents::Impl {
 
   bool read() {
     if (!checked && tag_directives(input) > kTagDirectivesMax) {
-      problem = {1, 1, fmt::format("want at most {} %TAG directives", kTagDirectivesMax)};
+      problem = {1, 1, fmt::format("wanted at most {} %TAG directives", kTagDirectivesMax)};
       return false;
     }
     checked = true;

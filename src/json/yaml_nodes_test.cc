@@ -31,7 +31,7 @@ TEST(YamlNodes, AliasesRepeatOnlySoMuch) {
         "{0}: &{0} [*{1},*{1},*{1},*{1},*{1},*{1},*{1},*{1},*{1}]\n", c, static_cast<char>(c - 1));
   EXPECT_EQ(
       parse_yaml(text).error().message,
-      "yaml: line 5, column 8: aliases repeat too much: want at most 10000 nodes and 1048576 bytes");
+      "yaml: line 5, column 8: aliases repeat too much: wanted at most 10000 nodes and 1048576 bytes");
   EXPECT_EQ(parse_yaml("a: &a [1, *a]").error().message,
             "yaml: line 1, column 11: anchor 'a' value contains itself");
   EXPECT_EQ(parse_yaml("a: *b").error().message,

@@ -25,7 +25,7 @@ class Reader {
     if (!more.nodes.empty())
       return fail(
           Code::kBadRequest,
-          fmt::format("line {}: want one YAML document, found a second", more.nodes[0].line));
+          fmt::format("line {}: wanted one YAML document, found a second", more.nodes[0].line));
     return out;
   }
 
@@ -95,7 +95,7 @@ class Reader {
     }
     for (YamlNode& base : merged) {
       if (base.kind != YamlNode::Kind::kMapping)
-        return bad(node, "\"<<\" wants a mapping or a list of mappings");
+        return bad(node, "\"<<\": wanted a mapping or a list of mappings");
       for (auto& member : base.members) {
         if (places.emplace(member.first, out.members.size()).second)
           out.members.push_back(std::move(member));

@@ -120,7 +120,7 @@ Task<Result<answers::Draft>> Drafts::make(answers::Visitor visitor,
   const kube::Resource* resource = controllers->find_resource(version, gvk.kind);
   if (resource == nullptr)
     co_return fail(Code::kBadRequest,
-                   fmt::format("{} {}: want a job: a Pod, or a kind that becomes pods here",
+                   fmt::format("{} {}: wanted a job: a Pod, or a kind that becomes pods here",
                                version.empty() ? "an object without apiVersion" : version,
                                gvk.kind));
   if (const std::string_view own = kube::namespace_of(job); !own.empty() && own != ns)

@@ -29,7 +29,7 @@ Result<scheduler::Config> parse_scheduler_config(std::string_view yaml) {
   if (!document->is_object() || document->as_object().empty()) {
     return fail(
         Code::kInvalid,
-        "want Volcano's \"actions\" and \"tiers\", or keys of Muster's own policy such as \"placement: spread\"");
+        "wanted Volcano's \"actions\" and \"tiers\", or keys of Muster's own policy such as \"placement: spread\"");
   }
   auto policy = sim::parse_cluster_policy(yaml);
   if (!policy) return fail(policy.error());

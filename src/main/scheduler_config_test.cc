@@ -104,7 +104,7 @@ TEST(SchedulerConfig, SaysWhatACallerCanDoAboutIt) {
   EXPECT_EQ(message("plcement: spread\n"),
             "policy: unknown key \"plcement\" (did you mean \"placement\"?)");
   EXPECT_EQ(message("placement: random\n"),
-            "policy.placement: want one of pack, spread, fragmentation, found \"random\"");
+            "policy.placement: wanted one of pack, spread, fragmentation, found \"random\"");
   EXPECT_EQ(message("placement: pack\nresume: true\n"),
             "policy.resume: is for `muster sim` only; remove it");
   EXPECT_EQ(
@@ -114,10 +114,10 @@ TEST(SchedulerConfig, SaysWhatACallerCanDoAboutIt) {
             "policies: a cluster has one policy, found 2; keep the one to run");
   EXPECT_EQ(
       message("just words\n"),
-      "want Volcano's \"actions\" and \"tiers\", or keys of Muster's own policy such as \"placement: spread\"");
+      "wanted Volcano's \"actions\" and \"tiers\", or keys of Muster's own policy such as \"placement: spread\"");
   EXPECT_EQ(
       message(""),
-      "want Volcano's \"actions\" and \"tiers\", or keys of Muster's own policy such as \"placement: spread\"");
+      "wanted Volcano's \"actions\" and \"tiers\", or keys of Muster's own policy such as \"placement: spread\"");
 }
 
 }  // namespace

@@ -58,14 +58,14 @@ Result<engine::VolcanoPlugin> parse_plugin(const json::Value& value) {
     return fail(
         Code::kInvalid,
         fmt::format(
-            "tiers: plugin \"{}\" is unknown; want one of {}", plugin.name, list_of(kPlugins)));
+            "tiers: plugin \"{}\" is unknown; wanted one of {}", plugin.name, list_of(kPlugins)));
   }
   for (const auto& member : json::as_object(value)) {
     const std::string_view key = member.key();
     if (!key.starts_with("enable")) continue;
     if (!member.value().is_bool()) {
       return fail(Code::kInvalid,
-                  fmt::format("tiers: plugin \"{}\": {}: want true or false, found {}",
+                  fmt::format("tiers: plugin \"{}\": {}: wanted true or false, found {}",
                               plugin.name,
                               std::string(key),
                               json::dump(member.value())));
@@ -118,15 +118,15 @@ Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml) {
   auto document = json::parse_yaml_one(yaml);
   if (!document) return fail(document.error());
   if (!document->is_object())
-    return fail(Code::kInvalid, "want a map with \"actions\" and \"tiers\"");
+    return fail(Code::kInvalid, "wanted a map with \"actions\" and \"tiers\"");
   if (!json::at(*document, "actions").is_null() && !json::at(*document, "actions").is_string()) {
     return fail(
         Code::kInvalid,
-        fmt::format("actions: want one string such as \"enqueue, allocate, backfill\", found {}",
+        fmt::format("actions: wanted one string such as \"enqueue, allocate, backfill\", found {}",
                     json::dump(json::at(*document, "actions"))));
   }
   if (!json::at(*document, "tiers").is_null() && !json::at(*document, "tiers").is_array()) {
-    return fail(Code::kInvalid, "tiers: want a list of {plugins: [...]}");
+    return fail(Code::kInvalid, "tiers: wanted a list of {plugins: [...]}");
   }
   engine::VolcanoConfig config;
   config.actions.clear();
@@ -135,14 +135,14 @@ Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml) {
     if (std::find(kActions.begin(), kActions.end(), name) == kActions.end()) {
       return fail(
           Code::kInvalid,
-          fmt::format("actions: \"{}\" is unknown; want some of {}", name, list_of(kActions)));
+          fmt::format("actions: \"{}\" is unknown; wanted some of {}", name, list_of(kActions)));
     }
     config.actions.push_back(name);
   }
   if (config.actions.empty()) {
     return fail(
         Code::kInvalid,
-        "actions: want a comma-separated list such as \"enqueue, allocate, backfill\", found none");
+        "actions: wanted a comma-separated list such as \"enqueue, allocate, backfill\", found none");
   }
   for (const json::Value& tier : json::array_at(*document, "tiers")) {
     config.tiers.emplace_back();
@@ -164,10 +164,10 @@ Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml) {
   for (const json::Value& value : json::array_at(*document, "configurations")) {
     const std::string name = json::text_at(value, "name");
     if (std::find(kActions.begin(), kActions.end(), name) == kActions.end()) {
-      return fail(
-          Code::kInvalid,
-          fmt::format(
-              "configurations: \"{}\" is not an action; want one of {}", name, list_of(kActions)));
+      return fail(Code::kInvalid,
+                  fmt::format("configurations: \"{}\" is not an action; wanted one of {}",
+                              name,
+                              list_of(kActions)));
     }
     engine::VolcanoAction action{name, {}};
     for (const auto& member : json::object_at(value, "arguments")) {

@@ -192,12 +192,12 @@ configurations: [{name: gangpreempt, arguments: {allowWholeBundle: false}}]
 }
 
 TEST(VolcanoConfig, SaysWhatIsUnknown) {
-  EXPECT_NE(parse_volcano_config("{actions: [allocate]}").error().message.find("want one string"),
+  EXPECT_NE(parse_volcano_config("{actions: [allocate]}").error().message.find("wanted one string"),
             std::string::npos);
   EXPECT_NE(parse_volcano_config(
                 "{actions: allocate, tiers: [{plugins: [{name: gang, enableJobOrder: 3}]}]}")
                 .error()
-                .message.find("want true or false"),
+                .message.find("wanted true or false"),
             std::string::npos);
   EXPECT_NE(parse_volcano_config("{actions: allocate, configurations: [{name: elect}]}")
                 .error()

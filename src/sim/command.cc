@@ -61,7 +61,7 @@ Result<std::int64_t> positive(const command::Values& values, std::string_view fl
   const int number = values.number(flag);
   if (number > 0) return number;
   return fail(Code::kBadRequest,
-              fmt::format("--{}: want a positive number, found \"{}\"", flag, values.text(flag)));
+              fmt::format("--{}: wanted a positive number, found \"{}\"", flag, values.text(flag)));
 }
 
 Result<Options> read_options(const command::Values& values) {
@@ -98,17 +98,18 @@ Result<Options> read_options(const command::Values& values) {
   constexpr std::int32_t kDrawsForARange = 8;
   if (options.score_draws < kDrawsForARange)
     return fail(Code::kBadRequest,
-                fmt::format("--score-draws: want at least {}, found {}; fewer give no range",
+                fmt::format("--score-draws: wanted at least {}, found {}; fewer give no range",
                             kDrawsForARange,
                             options.score_draws));
   if (options.score && !options.hived_config.empty())
-    return fail(Code::kBadRequest, "--score: want --nodes; forecasts are not scored on cells");
+    return fail(Code::kBadRequest, "--score: wanted --nodes; forecasts are not scored on cells");
   if (options.score && !(options.quotas.empty() && options.html.empty()))
     return fail(Code::kBadRequest, "--score: cannot be combined with --quotas or --html");
   options.parse.speed = std::atof(values.text("speed").c_str());
   if (options.parse.speed <= 0)
-    return fail(Code::kBadRequest,
-                fmt::format("--speed: want a positive number, found \"{}\"", values.text("speed")));
+    return fail(
+        Code::kBadRequest,
+        fmt::format("--speed: wanted a positive number, found \"{}\"", values.text("speed")));
   return options;
 }
 

@@ -22,7 +22,7 @@ class Keys {
  public:
   Keys(const json::Value& value, std::string where)
       : object_(json::as_object(value)), where_(std::move(where)) {
-    if (!value.is_object()) wrong(fmt::format("{}: want keys and values", where_));
+    if (!value.is_object()) wrong(fmt::format("{}: wanted keys and values", where_));
   }
 
   const json::Value& get(std::string_view key) {
@@ -33,20 +33,20 @@ class Keys {
   std::string text(std::string_view key) {
     const json::Value& value = get(key);
     if (!value.is_null() && !value.is_string())
-      wrong(fmt::format("{}.{}: want a text", where_, key));
+      wrong(fmt::format("{}.{}: wanted a text", where_, key));
     return json::text(value);
   }
   void flag(std::string_view key, bool& to) {
     const json::Value& value = get(key);
     if (value.is_null()) return;
-    if (!value.is_bool()) return wrong(fmt::format("{}.{}: want true or false", where_, key));
+    if (!value.is_bool()) return wrong(fmt::format("{}.{}: wanted true or false", where_, key));
     to = value.as_bool();
   }
   void number(std::string_view key, std::int32_t& to) {
     const json::Value& value = get(key);
     if (value.is_null()) return;
     if (!value.is_int64() || value.as_int64() < -1'000'000'000 || value.as_int64() > 1'000'000'000)
-      return wrong(fmt::format("{}.{}: want a whole number", where_, key));
+      return wrong(fmt::format("{}.{}: wanted a whole number", where_, key));
     to = static_cast<std::int32_t>(value.as_int64());
   }
   void duration(std::string_view key, Duration& to) {
@@ -67,15 +67,15 @@ class Keys {
       to = choice;
       return;
     }
-    wrong(
-        fmt::format("{}.{}: want one of {}, found \"{}\"", where_, key, join(names, ", "), value));
+    wrong(fmt::format(
+        "{}.{}: wanted one of {}, found \"{}\"", where_, key, join(names, ", "), value));
   }
   void amounts(std::string_view key, engine::ResourceList& to) {
     const json::Value& value = get(key);
     if (value.is_null()) return;
     if (!value.is_object())
-      return wrong(
-          fmt::format("{}.{}: want resources and amounts, such as nvidia.com/gpu: 8", where_, key));
+      return wrong(fmt::format(
+          "{}.{}: wanted resources and amounts, such as nvidia.com/gpu: 8", where_, key));
     for (const auto& member : value.as_object()) {
       const std::string name(member.key());
       const std::string amount =
@@ -169,7 +169,7 @@ Result<Policy> parse_policy(const json::Value& value, const std::string& where) 
   keys.flag("resume", policy.resume);
   keys.flag("tenants", policy.tenants);
   const json::Value& queues = keys.get("queues");
-  if (!queues.is_null() && !queues.is_array()) keys.wrong(where + ".queues: want a list");
+  if (!queues.is_null() && !queues.is_array()) keys.wrong(where + ".queues: wanted a list");
   std::size_t n = 0;
   for (const json::Value& item : json::as_array(queues)) {
     auto queue = parse_queue(item, fmt::format("{}.queues[{}]", where, n++), policy.backfill);
@@ -204,7 +204,7 @@ Result<Policy> named_policy(std::string_view name) {
   else {
     const auto near = nearest(name, policy_names());
     return fail(Code::kInvalid,
-                fmt::format("policy \"{}\" is unknown; want a YAML file or one of {}{}",
+                fmt::format("policy \"{}\" is unknown; wanted a YAML file or one of {}{}",
                             name,
                             join(policy_names(), ", "),
                             near ? fmt::format(" (did you mean \"{}\"?)", *near) : ""));
@@ -224,7 +224,7 @@ Result<std::vector<Policy>> parse_policies(std::string_view yaml) {
     return policies;
   }
   if (!list.is_array() || list.as_array().empty())
-    return fail(Code::kInvalid, "policies: want a list of at least one policy");
+    return fail(Code::kInvalid, "policies: wanted a list of at least one policy");
   for (std::size_t i = 0; i < list.as_array().size(); ++i) {
     auto policy = parse_policy(list.as_array()[i], fmt::format("policies[{}]", i));
     if (!policy) return fail(policy.error());
@@ -237,7 +237,7 @@ Result<Policy> parse_cluster_policy(std::string_view yaml) {
   auto parsed = json::parse_yaml_one(yaml);
   if (!parsed) return fail(parsed.error());
   if (!parsed->is_object())
-    return fail(Code::kInvalid, "want keys and values such as placement: spread");
+    return fail(Code::kInvalid, "wanted keys and values such as placement: spread");
   const json::Value& list = json::at(*parsed, "policies");
   if (list.is_array() && list.as_array().size() != 1) {
     return fail(Code::kInvalid,

@@ -28,7 +28,7 @@ TEST(Trace, ReadsPhillyAndCutsLargeJobsIntoNodes) {
 TEST(Trace, NamesTheLineOfABadNumber) {
   const auto jobs = parse_jobs("job_id,submit_s,vc,gpus,duration_s\n0,x,a,4,100\n", {});
   ASSERT_FALSE(jobs);
-  EXPECT_EQ(jobs.error().message, "line 2: column submit_s: want a number, found \"x\"");
+  EXPECT_EQ(jobs.error().message, "line 2: column submit_s: wanted a number, found \"x\"");
 }
 
 TEST(Replay, EveryJobRunsAndFifoWaitsLonger) {
@@ -145,11 +145,11 @@ TEST(Policies, SayWhichKeyIsWrong) {
   const std::pair<const char*, const char*> cases[] = {
       {"name: x\nbackfil: fifo\n", "policy: unknown key \"backfil\" (did you mean \"backfill\"?)"},
       {"name: x\nbackfill: lifo\n",
-       "policy.backfill: want one of reservation, skip, fifo, found \"lifo\""},
+       "policy.backfill: wanted one of reservation, skip, fifo, found \"lifo\""},
       {"policies:\n- backfill: fifo\n", "policies[0].name: is needed"},
-      {"policies: []\n", "policies: want a list of at least one policy"},
+      {"policies: []\n", "policies: wanted a list of at least one policy"},
       {"name: x\nqueues:\n- {name: q, deserved: {gpu: many}}\n", "policy.queues[0].deserved.gpu: "},
-      {"name: x\npreempt: perhaps\n", "policy.preempt: want true or false"},
+      {"name: x\npreempt: perhaps\n", "policy.preempt: wanted true or false"},
   };
   for (const auto& [yaml, message] : cases) {
     const auto policies = parse_policies(yaml);

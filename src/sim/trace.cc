@@ -45,7 +45,7 @@ class Table {
       }
       if (cells.size() != table.columns_.size()) {
         return fail(Code::kInvalid,
-                    fmt::format("line {}: want {} columns as in the first line, found {}",
+                    fmt::format("line {}: wanted {} columns as in the first line, found {}",
                                 line_number,
                                 table.columns_.size(),
                                 cells.size()));
@@ -54,7 +54,7 @@ class Table {
       table.lines_.push_back(line_number);
     }
     if (table.columns_.empty())
-      return fail(Code::kInvalid, "the table is empty: want a first line with column names");
+      return fail(Code::kInvalid, "the table is empty: wanted a first line with column names");
     return table;
   }
 
@@ -79,7 +79,7 @@ class Table {
       return fail(
           Code::kInvalid,
           fmt::format(
-              "line {}: column {}: want a number, found \"{}\"", lines_[row], column, cell));
+              "line {}: column {}: wanted a number, found \"{}\"", lines_[row], column, cell));
     if (*value > kNumberMax || *value < -kNumberMax)
       return fail(Code::kInvalid,
                   fmt::format("line {}: column {}: {} is too large", lines_[row], column, cell));
@@ -188,7 +188,7 @@ Result<std::vector<Job>> parse_jobs(std::string_view csv, const TraceOptions& op
   if (!philly && !openb && !own) {
     return fail(
         Code::kInvalid,
-        "the columns fit no known trace; want job_id,submit_s,vc,gpus,duration_s or "
+        "the columns fit no known trace; wanted job_id,submit_s,vc,gpus,duration_s or "
         "name,cpu_milli,memory_mib,num_gpu,gpu_milli,… or name,queue,priority,submit_s,duration_s,tasks,gpus,cpu,memory_mib");
   }
   std::vector<Job> jobs;
@@ -223,7 +223,7 @@ Result<std::vector<QuotaChange>> parse_quotas(std::string_view csv, const TraceO
   }
   if (!table->has("date"))
     return fail(Code::kInvalid,
-                "the columns fit no known quota table; want vc,nodes or date,VC,VC,…");
+                "the columns fit no known quota table; wanted vc,nodes or date,VC,VC,…");
   std::map<std::string, std::int64_t> last;
   for (std::size_t i = 0; i < table->size(); ++i) {
     Row row(*table, i);
@@ -251,7 +251,7 @@ Result<std::vector<engine::Node>> parse_nodes(std::string_view text) {
     if (*parse_int(counts[0]) > kNodesMax || *parse_int(counts[1]) > kGpusANodeMax) {
       return fail(
           Code::kInvalid,
-          fmt::format("want at most {}x{}, found \"{}\"", kNodesMax, kGpusANodeMax, trim(text)));
+          fmt::format("wanted at most {}x{}, found \"{}\"", kNodesMax, kGpusANodeMax, trim(text)));
     }
     for (std::int64_t i = 0; i < *parse_int(counts[0]); ++i) {
       nodes.push_back(make_node(
@@ -265,13 +265,13 @@ Result<std::vector<engine::Node>> parse_nodes(std::string_view text) {
   if (!openb && !(table->has("node") && table->has("gpus"))) {
     return fail(
         Code::kInvalid,
-        "the columns fit no known node list; want sn,cpu_milli,memory_mib,gpu,model or node,gpu_model,gpus,cpus, or NODESxGPUS such as 64x8");
+        "the columns fit no known node list; wanted sn,cpu_milli,memory_mib,gpu,model or node,gpu_model,gpus,cpus, or NODESxGPUS such as 64x8");
   }
   for (std::size_t i = 0; i < table->size(); ++i) {
     Row row(*table, i);
     if (const auto gpus = row.number(openb ? "gpu" : "gpus"); gpus > kGpusANodeMax) {
       return fail(Code::kInvalid,
-                  fmt::format("node {}: want at most {} GPUs, found {}",
+                  fmt::format("node {}: wanted at most {} GPUs, found {}",
                               row.text(openb ? "sn" : "node"),
                               kGpusANodeMax,
                               gpus));

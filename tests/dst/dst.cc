@@ -105,7 +105,7 @@ int main_of(int argc, char** argv) {
     if (o.world.empty() || o.world == kind.name) chosen.push_back(kind.kind);
   }
   if (chosen.empty()) {
-    fmt::print(stderr, "no world \"{}\"; want muster, volcano, cells or allocator\n", o.world);
+    fmt::print(stderr, "no world \"{}\"; wanted muster, volcano, cells or allocator\n", o.world);
     return 2;
   }
   std::atomic<std::int64_t> sent = 0, steps = 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What became of jobs stays known: checks 25, 28 and 31 of the answers, on hollow clusters."""
+"""The records of jobs that ended: checks 25, 28 and 31 of the specification of answers, on hollow clusters."""
 import csv
 import datetime
 import io
@@ -181,7 +181,7 @@ def check_31(muster):
     check_32(muster)
     wrong = muster.cli("report", "usage", "--by", "colour", check=False)
     check(
-        "31 a wrong field is refused in words", wrong.returncode != 0 and "want some of" in wrong.stderr, wrong.stderr
+        "31 a wrong field is refused in words", wrong.returncode != 0 and "wanted some of" in wrong.stderr, wrong.stderr
     )
 
 

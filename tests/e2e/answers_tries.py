@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What would become of a job, and of the cluster: checks 11, 14, 18, 19, 21 and 22 of the answers, on hollow clusters."""
+"""What would happen to a job, and to the cluster: checks 11, 14, 18, 19, 21 and 22 of the specification of answers, on hollow clusters."""
 import http.client
 import json
 import os
@@ -299,7 +299,7 @@ def check_18_commands(muster, api, folder):
     done = cli(muster, "when", "--gpus", "3", "--tasks", "2")
     check("18 a shape that cannot be cut is refused in words", done.returncode == 1 and "evenly" in done.stderr, done)
     done = cli(muster, "when", "-f", file({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}))
-    check("18 what is no job is refused in words", done.returncode == 1 and "want a job" in done.stderr, done)
+    check("18 what is no job is refused in words", done.returncode == 1 and "wanted a job" in done.stderr, done)
     done = cli(muster, "when", "-f", file(pod("fits", 2)), "-o", "json")
     check("18 the same as JSON", json.loads(done.stdout)["items"][0]["job"] == "default/pod/fits", done.stdout)
     clear(muster, api)

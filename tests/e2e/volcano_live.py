@@ -2,7 +2,7 @@
 """A cluster under Volcano's own configuration file, with real kubectl: phases, conditions, queues, commands,
 HyperNodes.
 
-Pods are hollow (said to run, no process). Four nodes of 2 GPUs.
+Pods are hollow (reported as running, without a process). Four nodes of 2 GPUs.
 """
 import json
 import pathlib
@@ -352,7 +352,7 @@ def hierarchy(c, config):
 def refusals(directory):
     for text, wanted in (
         ("actions: elect\n", '"elect" is unknown'),
-        ("actions: [allocate]\n", "want one string"),
+        ("actions: [allocate]\n", "wanted one string"),
         (
             "actions: allocate\ntiers: [{plugins: [{name: drf, enableHierarchy: true}, {name: proportion}]}]\n",
             "exclude each other",

@@ -1,7 +1,7 @@
 /// Runs a fuzz target without libFuzzer: every seed file, then mutations of them from a fixed
 /// random source until the time is up. The mutation count differs with the machine's speed, their
 /// order does not: a failure prints its number and leaves the input in crash-<number>. An input
-/// that takes long is a failure too: whoever may send it could stop the program.
+/// that takes too long is a failure too: anyone who may send it could block the program.
 #include <fmt/core.h>
 #include <time.h>
 
@@ -121,7 +121,7 @@ void run(std::string input) {
   for (int again = 0; again < 5 && took > kInputMsMax; ++again) took = std::min(took, once_ms());
   if (took <= kInputMsMax) return;
   std::fprintf(stderr,
-               "input %llu took %lld ms, want at most %lld\n",
+               "input %llu took %lld ms, wanted at most %lld\n",
                static_cast<unsigned long long>(number),
                static_cast<long long>(took),
                static_cast<long long>(kInputMsMax));

@@ -1,5 +1,5 @@
-"""Runs a scenario file (the format of the acceptance vectors) through the model: either compares, or fills in what is
-expected."""
+"""Runs a scenario file (the format of the acceptance vectors) through the model: either compares the results, or fills in the
+expectations."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ def differs(want, got, where=""):
     if isinstance(want, dict) and isinstance(got, dict):
         for key in want:
             if key not in got:
-                return f"{where}.{key} is absent, want {want[key]}"
+                return f"{where}.{key} is absent, wanted {want[key]}"
             found = differs(want[key], got[key], f"{where}.{key}")
             if found:
                 return found
         return ""
     if want != got:
-        return f"{where}: {json.dumps(got)}, want {json.dumps(want)}"
+        return f"{where}: {json.dumps(got)}, wanted {json.dumps(want)}"
     return ""
 
 
@@ -117,7 +117,7 @@ def same(want, got):
         kind = next(k for k in option if k != "partial")
         for answer in answers:
             if kind not in answer:
-                first = first or f"{json.dumps(answer)[:300]}, want {json.dumps(option)[:300]}"
+                first = first or f"{json.dumps(answer)[:300]}, wanted {json.dumps(option)[:300]}"
                 continue
             if kind in ("ok", "error"):
                 return ""
@@ -126,7 +126,7 @@ def same(want, got):
                 mine = answer["wait"].get("reason", "")
                 if reason == mine or reason.startswith("Mapping") and mine.startswith("Mapping"):
                     return ""
-                first = first or f"{mine}, want {reason}"
+                first = first or f"{mine}, wanted {reason}"
                 continue
             difference = differs(option[kind], answer[kind])
             if not difference and kind == "state" and not (option.get("partial") or want.get("partial")):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """scenarios.py FOLDER: writes the single-behaviour scenarios of tests/vectors/hived.
 
-What each is about is said by hand (`claims`: what a step must lead to); the model fills in the rest of what is
-expected, and must agree with the claims.
+What each is about is written by hand (`claims`: what a step must lead to); the model fills in the remaining
+expectations and must agree with the claims.
 """
 from __future__ import annotations
 
@@ -1056,16 +1056,16 @@ WRONG = {
         "contains itself",
     ),
     "not-yaml": ("physicalCluster: [", ""),
-    "not-a-mapping": ("- a\n- b\n", "want a mapping"),
+    "not-a-mapping": ("- a\n- b\n", "wanted a mapping"),
     "number-is-text": (
         "physicalCluster:\n  cellTypes:\n    NODE: {childCellType: G, childCellNumber: two, isNodeLevel: true}\n",
-        "line 3: childCellNumber: want a whole number",
+        "line 3: childCellNumber: wanted a whole number",
     ),
     "flag-is-text": (
         "physicalCluster:\n  cellTypes:\n    NODE: {childCellType: G, childCellNumber: 2, isNodeLevel: maybe}\n",
-        "isNodeLevel: want true or false",
+        "isNodeLevel: wanted true or false",
     ),
-    "list-is-text": ("physicalCluster:\n  physicalCells: all\n", "physicalCells: want a list"),
+    "list-is-text": ("physicalCluster:\n  physicalCells: all\n", "physicalCells: wanted a list"),
 }
 
 

@@ -184,7 +184,7 @@ def check_13_a_profile_of_the_node_counts(c):
     script = "grep Seccomp: /proc/self/status | cut -f2; LC_ALL=C mkdir /tmp/x 2>&1; touch /tmp/y && echo touched"
     said = "mkdir: cannot create directory '/tmp/x': Permission denied"
     equal(output(c, "profiled", script, securityContext=profile("no-mkdir")), f"2\n{said}\ntouched\n")
-    for name, problem in (("wrong", "want SCMP_ACT_ALLOW"), ("absent", "No such file or directory")):
+    for name, problem in (("wrong", "wanted SCMP_ACT_ALLOW"), ("absent", "No such file or directory")):
         c.create(pod(f"profile-{name}", "true", securityContext=profile(name)))
         waiting = c.wait(
             f"profile-{name}",

@@ -81,7 +81,7 @@ std::string difference(const std::string& where, const Value& want, const Value&
   }
   return json::equal(want, got)
              ? ""
-             : fmt::format("{} = {}, want {}", where, json::dump(got), json::dump(want));
+             : fmt::format("{} = {}, wanted {}", where, json::dump(got), json::dump(want));
 }
 
 struct Pod {

@@ -39,7 +39,7 @@ bool matches_array(const Array& want,
                    std::string& why,
                    const std::string& where) {
   if (want.size() != got.size()) {
-    why = fmt::format("{} has {} elements, want {}", where, got.size(), want.size());
+    why = fmt::format("{} has {} elements, wanted {}", where, got.size(), want.size());
     return false;
   }
   const bool set = !want.empty() && !set_key(want[0]).empty();
@@ -94,7 +94,7 @@ bool matches(const Value& want,
   if (want.is_string() && json::as_string(want) == "<RFC3339 time>")
     return parse_time(json::as_string(got)).has_value();
   if (json::equal(want, got)) return true;
-  why = fmt::format("{} = {}, want {}", where, json::dump(got), json::dump(want));
+  why = fmt::format("{} = {}, wanted {}", where, json::dump(got), json::dump(want));
   return false;
 }
 

@@ -208,7 +208,7 @@ std::string one_cell(const Value& want, const Value& got) {
     const Value& value = json::at(got, std::string_view(member.key()));
     if (!json::equal(member.value(), value))
       return json::text_at(want, "address") + "." + std::string(member.key()) + " = " +
-             json::dump(value) + ", want " + json::dump(member.value());
+             json::dump(value) + ", wanted " + json::dump(member.value());
   }
   return "";
 }
@@ -216,7 +216,7 @@ std::string one_cell(const Value& want, const Value& got) {
 std::string count_difference(const std::string& where, std::size_t want, std::size_t got) {
   return want == got
              ? ""
-             : where + " has " + std::to_string(got) + " cells, want " + std::to_string(want);
+             : where + " has " + std::to_string(got) + " cells, wanted " + std::to_string(want);
 }
 
 /// Chain -> cells, from the top level down in list order.
@@ -289,7 +289,8 @@ std::string cells_difference(const Value& want, const Value& got) {
     else if (mine.is_null())
       wrong = "\"" + std::string(key) + "\" is no part of the format";
     else if (!json::equal(member.value(), mine))
-      wrong = std::string(key) + " = " + json::dump(mine) + ", want " + json::dump(member.value());
+      wrong =
+          std::string(key) + " = " + json::dump(mine) + ", wanted " + json::dump(member.value());
     if (!wrong.empty()) return wrong;
   }
   return "";

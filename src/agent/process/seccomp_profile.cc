@@ -37,7 +37,7 @@ Error wrong(std::string message) { return Error{Code::kInvalid, std::move(messag
 Result<std::uint32_t> action(const json::Value& name, const json::Value& number) {
   const auto code = json::as_int(number, EPERM);
   if (code < 0 || code > 4095)
-    return fail(wrong(fmt::format("errnoRet: want 0 to 4095, found {}", json::dump(number))));
+    return fail(wrong(fmt::format("errnoRet: wanted 0 to 4095, found {}", json::dump(number))));
   static const std::map<std::string_view, std::uint32_t> kActions = {
       {"SCMP_ACT_ALLOW", SECCOMP_RET_ALLOW},
       {"SCMP_ACT_ERRNO", SECCOMP_RET_ERRNO},
@@ -49,7 +49,7 @@ Result<std::uint32_t> action(const json::Value& name, const json::Value& number)
   const auto found = kActions.find(json::as_string(name));
   if (found == kActions.end())
     return fail(wrong(fmt::format(
-        "action: want SCMP_ACT_ALLOW, _ERRNO, _KILL, _KILL_PROCESS, _TRAP or _LOG, found {}",
+        "action: wanted SCMP_ACT_ALLOW, _ERRNO, _KILL, _KILL_PROCESS, _TRAP or _LOG, found {}",
         json::dump(name))));
   return found->second == SECCOMP_RET_ERRNO ? found->second | static_cast<std::uint32_t>(code)
                                             : found->second;
@@ -71,7 +71,7 @@ sock_filter test(int kind, std::uint32_t value) {
 Result<std::vector<Step>> condition(const json::Value& argument) {
   const auto index = json::int_at(argument, "index");
   if (index < 0 || index > 5)
-    return fail(wrong(fmt::format("args: want an index of 0 to 5, found {}", index)));
+    return fail(wrong(fmt::format("args: wanted an index of 0 to 5, found {}", index)));
   const auto number = [&](const char* name) {
     const auto& value = at(argument, name);
     return value.is_uint64() ? value.get_uint64() : static_cast<std::uint64_t>(json::as_int(value));
@@ -117,7 +117,7 @@ Result<std::vector<Step>> condition(const json::Value& argument) {
                              {test(BPF_JEQ, low(wanted)), To::kHolds, To::kFails}};
   }
   return fail(
-      wrong(fmt::format("args: op: want SCMP_CMP_EQ, _NE, _LT, _LE, _GE, _GT or _MASKED_EQ, "
+      wrong(fmt::format("args: op: wanted SCMP_CMP_EQ, _NE, _LT, _LE, _GE, _GT or _MASKED_EQ, "
                         "found \"{}\"",
                         op)));
 }
@@ -127,7 +127,7 @@ Result<Program> rule_program(const json::Array& arguments, std::uint32_t verdict
   constexpr std::size_t kArgumentsMax = 6;
   if (arguments.size() > kArgumentsMax)
     return fail(
-        wrong(fmt::format("args: want at most {}, found {}", kArgumentsMax, arguments.size())));
+        wrong(fmt::format("args: wanted at most {}, found {}", kArgumentsMax, arguments.size())));
   std::vector<std::vector<Step>> conditions;
   std::size_t size = 1;
   for (const auto& argument : arguments) {
@@ -203,7 +203,7 @@ Result<std::map<std::uint32_t, Program>> programs(const json::Value& profile) {
 Result<Program> filter_of_profile(std::string_view text) {
   const auto profile = json::parse(text);
   if (!profile) return fail(profile.error());
-  if (!profile->is_object()) return fail(wrong("want an object with defaultAction and syscalls"));
+  if (!profile->is_object()) return fail(wrong("wanted an object with defaultAction and syscalls"));
   const auto usual = action(at(*profile, "defaultAction"), at(*profile, "defaultErrnoRet"));
   if (!usual) return fail(wrong("by default, " + usual.error().message));
   auto found = programs(*profile);

@@ -125,13 +125,13 @@ TEST_F(SeccompProfile, OfAnotherProcessorIsRefused) {
 
 TEST(SeccompProfiles, SayWhatIsWrong) {
   for (const auto& [text, said] :
-       {std::pair("[]", "want an object"),
+       {std::pair("[]", "wanted an object"),
         {"{", ""},
-        {"{}", "by default, action: want SCMP_ACT_ALLOW"},
+        {"{}", "by default, action: wanted SCMP_ACT_ALLOW"},
         {R"({"defaultAction":"SCMP_ACT_NOTIFY"})", "found \"SCMP_ACT_NOTIFY\""},
         {R"({"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["read"],
                                         "action":"SCMP_ACT_ERRNO","errnoRet":99999}]})",
-         "want 0 to 4095"},
+         "wanted 0 to 4095"},
         {R"({"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["read"],
                                         "action":"SCMP_ACT_ERRNO","args":[{"index":6}]}]})",
          "index of 0 to 5"}}) {

@@ -54,7 +54,7 @@ Result<HistoryLimits> parse_history(std::string_view text) {
       continue;
     }
     return fail(Code::kBadRequest,
-                fmt::format("--history {}: want days, a number of jobs, or both: 90d,200000",
+                fmt::format("--history {}: wanted days, a number of jobs, or both: 90d,200000",
                             quoted(text)));
   }
   limits.fresh_jobs = std::clamp<std::size_t>(limits.jobs / 2, 1, limits.fresh_jobs);

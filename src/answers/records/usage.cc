@@ -119,8 +119,9 @@ Result<Time> parse_moment(std::string_view text, Time now) {
   if (const auto age = parse_duration(text); age && *age >= Duration::zero()) return now - *age;
   return fail(
       Code::kBadRequest,
-      fmt::format("{}: want a date (2026-11-16), a time (2026-11-16T09:00:00Z) or an age (7d, 36h)",
-                  quoted(text)));
+      fmt::format(
+          "{}: wanted a date (2026-11-16), a time (2026-11-16T09:00:00Z) or an age (7d, 36h)",
+          quoted(text)));
 }
 
 json::Array usage_json(const UsageRows& rows) {

@@ -33,7 +33,8 @@ Error too_many_values(std::size_t most) {
   Error error;
   error.code = Code::kTooLarge;
   error.message = fmt::format(
-      "Request entity too large: want at most {} values in one object, found more; split it", most);
+      "Request entity too large: wanted at most {} values in one object, found more; split it",
+      most);
   return error;
 }
 

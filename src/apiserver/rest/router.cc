@@ -484,11 +484,11 @@ Task<net::Response> Router::read_many(const Call& call, const std::string& id) {
   if (call.request.method != "POST") co_return error_response(method_not_allowed());
   if (call.request.body.size() > kReadsBytesMax)
     co_return error_response(bad_request(fmt::format(
-        "want at most {} bytes of targets, found {}", kReadsBytesMax, call.request.body.size())));
+        "wanted at most {} bytes of targets, found {}", kReadsBytesMax, call.request.body.size())));
   const auto wanted = json::parse(call.request.body);
   if (!wanted || !wanted->is_array() || wanted->get_array().size() > kReadsMax) {
     co_return error_response(
-        bad_request(fmt::format("want a JSON array of at most {} targets", kReadsMax)));
+        bad_request(fmt::format("wanted a JSON array of at most {} targets", kReadsMax)));
   }
   net::Response response;
   response.headers.set("Content-Type", "application/json");

@@ -73,9 +73,10 @@ Result<json::Value> job_of_shape(const Values& values) {
   if (gpus < 0 || tasks < 1 || gpus % tasks != 0)
     return fail(
         Code::kBadRequest,
-        fmt::format("--gpus {} --tasks {}: want GPUs that can be shared out evenly among the tasks",
-                    gpus,
-                    tasks));
+        fmt::format(
+            "--gpus {} --tasks {}: wanted GPUs that can be shared out evenly among the tasks",
+            gpus,
+            tasks));
   const std::string lasts = values.given("for") ? values.text("for") : "";
   json::Value pod = pod_of(gpus / tasks, lasts);
   const std::string queue = values.text("queue");
@@ -111,7 +112,7 @@ Task<int> check_jobs(Invocation& call) {
   Session& session = call.session;
   const Values& values = call.values;
   if (values.given("file") && values.given("gpus"))
-    co_return session.failed("--file and --gpus: want one of them");
+    co_return session.failed("--file and --gpus: wanted one of them");
   if (!values.args.empty() || values.yes("watch"))
     co_return session.failed(
         "--file and --gpus are about a job that is not submitted: they take no JOB and no --watch");

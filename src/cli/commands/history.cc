@@ -169,9 +169,9 @@ Task<int> run_history(Invocation& call) {
   const Values& values = call.values;
   const std::string output = values.text("output"), exported = values.text("export");
   if (!exported.empty() && exported != "trace")
-    co_return session.failed(fmt::format("--export {}: want trace", exported));
+    co_return session.failed(fmt::format("--export {}: wanted trace", exported));
   if (!output.empty() && output != "json" && output != "csv")
-    co_return session.failed(fmt::format("-o {}: want json or csv", output));
+    co_return session.failed(fmt::format("-o {}: wanted json or csv", output));
   if (!values.args.empty()) {
     const int code = co_await show_timeline(session, values.args[0], output);
     co_return code;

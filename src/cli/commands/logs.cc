@@ -24,7 +24,7 @@ Result<std::int64_t> since_seconds(const std::string& text) {
     if (unit == 0 || !digits)
       return fail(
           Code::kInvalid,
-          fmt::format("--since {}: want whole hours, minutes and seconds, such as 1h30m", text));
+          fmt::format("--since {}: wanted whole hours, minutes and seconds, such as 1h30m", text));
     seconds += number * unit;
     number = 0;
     digits = false;
@@ -32,7 +32,7 @@ Result<std::int64_t> since_seconds(const std::string& text) {
   if (digits || seconds == 0)
     return fail(
         Code::kInvalid,
-        fmt::format("--since {}: want whole hours, minutes and seconds, such as 1h30m", text));
+        fmt::format("--since {}: wanted whole hours, minutes and seconds, such as 1h30m", text));
   return seconds;
 }
 
@@ -54,7 +54,7 @@ Result<std::string> log_query(const Values& values, const std::string& container
     if (!parse_time(since))
       return fail(
           Code::kInvalid,
-          fmt::format("--since-time {}: want RFC 3339, such as 2026-11-15T05:40:00Z", since));
+          fmt::format("--since-time {}: wanted RFC 3339, such as 2026-11-15T05:40:00Z", since));
     add("sinceTime", since);
   }
   return query;

@@ -30,8 +30,9 @@ Result<json::Object> resources_of(const std::string& flag, const std::string& te
     if (equals == 0 || amount.empty() || !parse_quantity(amount)) {
       return fail(
           Code::kInvalid,
-          fmt::format(
-              "--{} \"{}\": want resource=quantity, such as nvidia.com/gpu=4,cpu=16", flag, entry));
+          fmt::format("--{} \"{}\": wanted resource=quantity, such as nvidia.com/gpu=4,cpu=16",
+                      flag,
+                      entry));
     }
     const std::string name = entry.substr(0, equals);
     out[name == "gpu" || name == "gpus" ? std::string("nvidia.com/gpu") : name] = amount;

@@ -34,7 +34,7 @@ Task<int> report(Invocation& call, std::string path, std::vector<Column> columns
   const Values& values = call.values;
   const std::string output = values.text("output");
   if (!output.empty() && output != "json" && output != "csv")
-    co_return session.failed(fmt::format("-o {}: want json or csv", output));
+    co_return session.failed(fmt::format("-o {}: wanted json or csv", output));
   Parameters parameters{{"from", values.text("from")}, {"to", values.text("to")}};
   std::vector<Column> shown;
   if (grouped) {

@@ -88,7 +88,7 @@ class ChangeFlags {
     const auto gpus = x == std::string::npos ? count : parse_int(shape.substr(x + 1));
     if (!count || !gpus || x == std::string::npos)
       return refuse(
-          fmt::format("--add-nodes {}: want how many of how many GPUs, such as 4x8", text));
+          fmt::format("--add-nodes {}: wanted how many of how many GPUs, such as 4x8", text));
     json::Object body{{"count", *count}, {"gpus", *gpus}};
     if (colon != std::string::npos) body["model"] = t.what.substr(colon + 1);
     put("addNodes", std::move(body), t.at);
@@ -103,7 +103,7 @@ class ChangeFlags {
     const Timed t = timed(text);
     const std::size_t colon = t.what.rfind(':');
     if (colon == std::string::npos)
-      return refuse(fmt::format("--{} {}: want JOB:{}", word, text, key));
+      return refuse(fmt::format("--{} {}: wanted JOB:{}", word, text, key));
     put(word,
         json::Object{{"job", job(t.what.substr(0, colon))}, {key, t.what.substr(colon + 1)}},
         t.at);
@@ -114,7 +114,7 @@ class ChangeFlags {
     const std::size_t colon = t.what.find(':'), equals = t.what.find('=');
     if (colon == std::string::npos || equals == std::string::npos || equals < colon)
       return refuse(fmt::format(
-          "--queue {}: want QUEUE:KEY=VALUE, such as research:capability.gpu=64", text));
+          "--queue {}: wanted QUEUE:KEY=VALUE, such as research:capability.gpu=64", text));
     put("queue",
         json::Object{{"name", t.what.substr(0, colon)},
                      {"set",
@@ -158,7 +158,7 @@ class ChangeFlags {
     const auto parsed = json::parse_yaml_one(*text);
     if (!parsed) return refuse(fmt::format("--file {}: {}", path, parsed.error().message));
     const json::Value& list = parsed->is_array() ? *parsed : at(*parsed, "changes");
-    if (!list.is_array()) return refuse(fmt::format("--file {}: want a list of changes", path));
+    if (!list.is_array()) return refuse(fmt::format("--file {}: wanted a list of changes", path));
     for (const json::Value& one : list.get_array()) out_.push_back(one);
   }
 
@@ -234,7 +234,7 @@ Task<int> run_whatif(Invocation& call) {
   const Values& values = call.values;
   const std::string output = values.text("output");
   if (!output.empty() && output != "json")
-    co_return session.failed(fmt::format("-o {}: want json", output));
+    co_return session.failed(fmt::format("-o {}: wanted json", output));
   auto changes = ChangeFlags(values, session.ns).read();
   if (!changes) co_return session.failed(changes.error());
   json::Object question{{"changes", std::move(*changes)}, {"horizon", values.text("horizon")}};

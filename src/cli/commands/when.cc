@@ -126,7 +126,7 @@ Task<int> run_when(Invocation& call) {
   const Values& values = call.values;
   const std::string output = values.text("output");
   if (!output.empty() && output != "json")
-    co_return session.failed(fmt::format("-o {}: want json", output));
+    co_return session.failed(fmt::format("-o {}: wanted json", output));
   const bool not_submitted = values.given("file") || values.given("gpus");
   for (const char* flag : {"exit-code", "tasks", "for"}) {
     if (!not_submitted && values.given(flag))

@@ -38,7 +38,7 @@ Task<int> run_submit_pai(Invocation& call) {
   const std::string path = call.values.args[0];
   const std::string wait = call.values.text("wait");
   if (!wait.empty() && wait != "finished" && wait != "running")
-    co_return session.failed(fmt::format("--wait={}: want finished or running", wait));
+    co_return session.failed(fmt::format("--wait={}: wanted finished or running", wait));
   const auto text = read_file(path);
   if (!text) co_return session.failed(fmt::format("{}: cannot be read", path));
   const pai::Facts facts = co_await pai_facts(session, *text);

@@ -149,13 +149,14 @@ Result<json::Value> affinity_of(const Values& flags,
   const std::string policy = flags.text(flag + "-affinity-policy"),
                     constraint = flags.text(flag + "-affinity-constraint");
   if (policy != "none" && policy != "spread" && policy != "binpack") {
-    return fail(Code::kInvalid,
-                fmt::format("--{}-affinity-policy {}: want none, spread or binpack", flag, policy));
+    return fail(
+        Code::kInvalid,
+        fmt::format("--{}-affinity-policy {}: wanted none, spread or binpack", flag, policy));
   }
   if (constraint != "preferred" && constraint != "required") {
     return fail(
         Code::kInvalid,
-        fmt::format("--{}-affinity-constraint {}: want preferred or required", flag, constraint));
+        fmt::format("--{}-affinity-constraint {}: wanted preferred or required", flag, constraint));
   }
   if (policy == "none") return json::Value();
   json::Object term{{"labelSelector",

@@ -281,7 +281,7 @@ Task<int> carry_out(Invocation& call, SubmitPlan plan, std::string type) {
   Session& session = call.session;
   const std::string wait = call.values.text("wait");
   if (!wait.empty() && wait != "finished" && wait != "running")
-    co_return session.failed(fmt::format("--wait={}: want finished or running", wait));
+    co_return session.failed(fmt::format("--wait={}: wanted finished or running", wait));
   if (call.values.yes("dry-run")) {
     session.console.out(dry_run_text(plan));
     co_return 0;

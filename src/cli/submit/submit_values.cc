@@ -38,7 +38,7 @@ Result<void> read_claims(const Values& values, SubmitValues& out) {
     const std::vector<std::string> parts = split(entry, ':');
     if (parts.size() != 2)
       return wrong(
-          fmt::format("--data \"{}\": want <persistent volume claim>:<mount point>", entry));
+          fmt::format("--data \"{}\": wanted <persistent volume claim>:<mount point>", entry));
     const std::string& claim = parts[0];
     const bool good =
         claim.size() >= 2 && alnum(claim[0]) && std::all_of(claim.begin(), claim.end(), [](char c) {
@@ -55,7 +55,7 @@ Result<void> read_claims(const Values& values, SubmitValues& out) {
   for (const std::string& entry : values.list("data-dir")) {
     const std::vector<std::string> parts = split(entry, ':');
     if (parts.size() > 2)
-      return wrong(fmt::format("--data-dir \"{}\": want <host path>[:<container path>]", entry));
+      return wrong(fmt::format("--data-dir \"{}\": wanted <host path>[:<container path>]", entry));
     for (const std::string& part : parts) {
       if (const auto path = check_mount_path(part, entry); !path) return path;
     }
@@ -85,7 +85,7 @@ Result<void> read_tolerations(const Values& values, SubmitValues& out) {
     if (key.empty() || key.find(':') != std::string::npos || !good_effect ||
         (how != "Equal" && how != "Exists")) {
       return wrong(fmt::format(
-          "--toleration \"{}\": want key=value:effect,operator (effect NoSchedule, PreferNoSchedule or NoExecute; operator Equal or Exists) or all",
+          "--toleration \"{}\": wanted key=value:effect,operator (effect NoSchedule, PreferNoSchedule or NoExecute; operator Equal or Exists) or all",
           entry));
     }
     json::Object toleration{{"key", key}, {"operator", how}};
@@ -103,7 +103,8 @@ Result<void> read_config_files(const Values& values, SubmitValues& out) {
     if (!seen.insert(entry).second) continue;
     const std::vector<std::string> parts = split(entry, ':');
     if (parts.size() > 2)
-      return wrong(fmt::format("--config-file \"{}\": want <host file>[:<container file>]", entry));
+      return wrong(
+          fmt::format("--config-file \"{}\": wanted <host file>[:<container file>]", entry));
     std::string host = parts[0];
     if (host.starts_with("~/")) {
       const char* home = std::getenv("HOME");
@@ -135,7 +136,7 @@ Result<void> read_devices(const Values& values, SubmitValues& out) {
     const std::string amount = equals == std::string::npos ? "" : entry.substr(equals + 1);
     if (name.find('/') == std::string::npos || amount.empty() || !parse_quantity(amount)) {
       return wrong(fmt::format(
-          "--device \"{}\": want <vendor>/<resource>=<quantity>, such as amd.com/gpu=1", entry));
+          "--device \"{}\": wanted <vendor>/<resource>=<quantity>, such as amd.com/gpu=1", entry));
     }
     if (name == "nvidia.com/gpu") return wrong("--device nvidia.com/gpu: use --gpus");
     out.devices.emplace_back(name, amount);
@@ -148,7 +149,7 @@ Result<void> read_sync(const Values& values, SubmitValues& out) {
   out.sync_source = values.text("sync-source");
   out.sync_image = values.text("sync-image");
   if (!out.sync_mode.empty() && out.sync_mode != "git" && out.sync_mode != "rsync") {
-    return wrong(fmt::format("unknown sync mode: {}, want git or rsync", out.sync_mode));
+    return wrong(fmt::format("unknown sync mode: {}, wanted git or rsync", out.sync_mode));
   }
   if (!out.sync_mode.empty() && out.sync_source.empty())
     return wrong("--sync-source must be set when --sync-mode is set");
@@ -166,7 +167,7 @@ Result<void> read_placement(const Values& values, SubmitValues& out) {
   if (!queue.empty() && queue != "true" && queue != "false") out.queue = queue;
   out.on_preempt = values.text("on-preempt");
   if (!out.on_preempt.empty() && out.on_preempt != "fail" && out.on_preempt != "requeue") {
-    return wrong(fmt::format("--on-preempt {}: want fail or requeue", out.on_preempt));
+    return wrong(fmt::format("--on-preempt {}: wanted fail or requeue", out.on_preempt));
   }
   if (values.duration("expected-duration").count() > 0)
     out.annotations.emplace_back(kube::names::kExpectedDuration, values.text("expected-duration"));
@@ -186,7 +187,7 @@ Result<void> read_type_values(const Values& values, SubmitValues& out) {
   out.clean_policy = values.text("clean-task-policy");
   if (!out.clean_policy.empty() && out.clean_policy != "None" && out.clean_policy != "Running" &&
       out.clean_policy != "All") {
-    return wrong(fmt::format("unsupported clean task policy: {}, want None, Running or All",
+    return wrong(fmt::format("unsupported clean task policy: {}, wanted None, Running or All",
                              out.clean_policy));
   }
   for (const char* flag : {"running-timeout", "ttl-after-finished", "starting-timeout"}) {
@@ -199,7 +200,7 @@ Result<void> read_type_values(const Values& values, SubmitValues& out) {
   out.nproc_per_node = values.text("nproc-per-node");
   if (const std::string& n = out.nproc_per_node;
       !n.empty() && n != "auto" && n != "cpu" && n != "gpu" && !parse_int(n)) {
-    return wrong(fmt::format("--nproc-per-node {}: want auto, cpu, gpu or a number", n));
+    return wrong(fmt::format("--nproc-per-node {}: wanted auto, cpu, gpu or a number", n));
   }
   out.gpu_topology = values.yes("gputopology");
   out.mounts_on_launcher = values.yes("mounts-on-launcher");
@@ -243,7 +244,7 @@ Result<Pairs> read_pairs(const Values& values, std::string_view flag) {
   for (const std::string& entry : values.list(flag)) {
     const std::size_t equals = entry.find('=');
     if (equals == std::string::npos || equals == 0)
-      return wrong(fmt::format("--{} \"{}\": want key=value", flag, entry));
+      return wrong(fmt::format("--{} \"{}\": wanted key=value", flag, entry));
     pairs.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
   }
   return pairs;
@@ -272,7 +273,7 @@ Result<SubmitValues> read_submit_values(const SubmitContext& context, const Valu
   if (out.gpus < 0) return wrong("--gpus is invalid: it must not be negative");
   out.workers = values.number("workers");
   if (out.workers < 1 && context.type != "tfjob")
-    return wrong(fmt::format("--workers is invalid: want at least 1, found {}", out.workers));
+    return wrong(fmt::format("--workers is invalid: wanted at least 1, found {}", out.workers));
   out.retry = values.number("retry");
   if (out.retry < 0) return wrong("--retry is invalid: it must not be negative");
   out.command = context.command;

@@ -20,7 +20,7 @@ namespace {
 Result<void> check_output(const std::string& output, const std::set<std::string>& known) {
   if (output.empty() || known.contains(output)) return {};
   return fail(Code::kInvalid,
-              fmt::format("unsupported output format: {}, want one of {}",
+              fmt::format("unsupported output format: {}, wanted one of {}",
                           output,
                           join({known.begin(), known.end()}, ", ")));
 }
@@ -243,7 +243,7 @@ Task<int> run_top_node(Invocation& call) {
   const GpuMode mode = mode_of_word(mode_flag, &known_mode);
   if (!mode_flag.empty() && !known_mode) {
     co_return session.failed(fmt::format(
-        "unknown gpu mode {}, want n(none), e(exclusive), t(topology) or s(share)", mode_flag));
+        "unknown gpu mode {}, wanted n(none), e(exclusive), t(topology) or s(share)", mode_flag));
   }
   const std::set<std::string> names(values.args.begin(), values.args.end());
   const bool repeat = values.yes("refresh");

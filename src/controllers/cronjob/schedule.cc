@@ -90,7 +90,7 @@ Result<Schedule> Schedule::parse(std::string_view text, std::shared_ptr<const Ti
     const auto period = parse_duration(trim(text.substr(7)));
     if (!period || *period < std::chrono::seconds(1))
       return fail(Code::kInvalid,
-                  fmt::format("\"{}\" is not a schedule: want @every DURATION", text));
+                  fmt::format("\"{}\" is not a schedule: wanted @every DURATION", text));
     schedule.every_ = *period;
     return schedule;
   }

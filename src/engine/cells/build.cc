@@ -447,7 +447,7 @@ Result<void> Builder::add_virtual_cells(Index vc,
     return bad(
         spec.line,
         fmt::format(
-            "virtualClusters.{}: unknown cell type \"{}\" at the end of cellType \"{}\"; want CHAIN.….TYPE with types of cellTypes{}",
+            "virtualClusters.{}: unknown cell type \"{}\" at the end of cellType \"{}\"; wanted CHAIN.….TYPE with types of cellTypes{}",
             name,
             path.back(),
             spec.path,

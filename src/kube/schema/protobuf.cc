@@ -368,7 +368,7 @@ Result<json::Value> decode_protobuf(const Schema& schema,
   if (!envelope.read(body.substr(kMagic.size()))) {
     return fail(
         Code::kBadRequest,
-        "the protobuf envelope is broken: want typeMeta, raw, contentEncoding and contentType");
+        "the protobuf envelope is broken: wanted typeMeta, raw, contentEncoding and contentType");
   }
   const auto [unused, type_meta, raw, encoding, content_type] = envelope.texts;
   if (!names.read(type_meta))

@@ -48,7 +48,7 @@ Result<Url> parse_url(std::string_view text) {
   Url url;
   const auto bad = [&](std::string_view why) {
     return fail(Code::kInvalid,
-                fmt::format("server address {}: {}, want https://host:port", quoted(text), why));
+                fmt::format("server address {}: {}, wanted https://host:port", quoted(text), why));
   };
   std::string_view rest;
   if (text.starts_with("https://")) {

@@ -40,7 +40,7 @@ Result<void> parse_path(std::string_view target, std::string_view raw, Target& o
     const auto piece = raw.substr(start, end - start);
     auto segment = percent_decode(piece, /*plus_is_space=*/false);
     if (!segment)
-      return bad_target(target, fmt::format("broken escape in {}, want %XX", quoted(piece)));
+      return bad_target(target, fmt::format("broken escape in {}, wanted %XX", quoted(piece)));
     if (has_control(*segment))
       return bad_target(target, "control characters are not allowed in a path");
     if (segment->find('/') != std::string::npos)
@@ -68,7 +68,7 @@ Result<void> parse_query(std::string_view target, std::string_view raw, Target& 
                                                   : percent_decode(piece.substr(equals + 1), true);
     if (!key || !value)
       return bad_target(
-          target, fmt::format("broken escape in query parameter {}, want %XX", quoted(piece)));
+          target, fmt::format("broken escape in query parameter {}, wanted %XX", quoted(piece)));
     if (key->find('\0') != std::string::npos || value->find('\0') != std::string::npos) {
       return bad_target(target, "NUL is not allowed in a query");
     }
@@ -131,7 +131,7 @@ std::vector<std::string> Target::all(std::string_view key) const {
 
 Result<Target> parse_target(std::string_view target) {
   if (target.empty() || target.front() != '/')
-    return bad_target(target, "want a path that begins with \"/\"");
+    return bad_target(target, "wanted a path that begins with \"/\"");
   Target out;
   const auto fragment = target.find('#');
   if (fragment != std::string_view::npos)

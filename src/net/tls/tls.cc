@@ -264,14 +264,14 @@ Result<std::string> verify_token(std::string_view pem, std::string_view token) {
   const auto last = token.rfind('.');
   const auto first = token.find('.');
   if (first == std::string_view::npos || first == last)
-    return refused("want three parts separated by dots");
+    return refused("wanted three parts separated by dots");
   const auto header = base64url_decode(token.substr(0, first));
   const auto payload = base64url_decode(token.substr(first + 1, last - first - 1));
   const auto raw = base64url_decode(token.substr(last + 1));
   if (!header || !payload || !raw) return refused("not base64url");
   // Only what sign_token writes is accepted, so "alg": "none" and its kin never reach a decision.
   if (*header != R"({"alg":"ES256","typ":"JWT"})")
-    return refused("want the header of an ES256 token of this cluster");
+    return refused("wanted the header of an ES256 token of this cluster");
   if (raw->size() != 2 * kCoordinateBytes) return refused("signature has the wrong length");
   const auto* bytes = reinterpret_cast<const unsigned char*>(raw->data());
   const Signature signature(ECDSA_SIG_new());
