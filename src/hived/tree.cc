@@ -285,7 +285,7 @@ void compare_clusters(const Cells& before, const Cells& after, CheckReport& out)
     for (const auto& [what, number] : was) {
       if (is[what] != number)
         out.facts.push_back(
-            fmt::format("virtual cluster \"{}\": {}: {} -> {}", vc.name, what, number, is[what]));
+            fmt::format("virtual cluster \"{}\": {}: {} → {}", vc.name, what, number, is[what]));
     }
   }
 }

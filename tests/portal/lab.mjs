@@ -265,6 +265,7 @@ const parts = {
     await byImport(alice, 'job-config-6.yaml');
     const both = await eventually(async () => { const t = await tasks(alice, six); return t.length === 2 && t.every((x) => x.state === 'WAITING' && !x.node) ? t : null; });
     check('23 both tasks of the gang wait', !!both, JSON.stringify(await tasks(alice, six)));
+    check('23 its page says that it starts whole or not at all', (await detail(alice, six)).gang === true);
     const counts = (await api(alice, 'GET', '/counts')).body.value;
     check('23 one GPU is idle meanwhile', counts.gpus.free === 1, JSON.stringify(counts.gpus));
     await until(alice, six, ['RUNNING', 'SUCCEEDED'], 60_000);
@@ -282,6 +283,7 @@ const parts = {
     await byImport(alice, 'x-7-both.yaml');
     const lanes = await eventually(async () => { const t = await tasks(alice, 'alice~x-7-both'); const s = t.map((x) => x.state).sort().join(); return s === 'RUNNING,WAITING' ? t : null; }, 20_000);
     check('23 one task runs, one waits', !!lanes, JSON.stringify(await tasks(alice, 'alice~x-7-both')));
+    check('23 its page says that tasks start one by one', (await detail(alice, 'alice~x-7-both')).gang === false);
     await alice.goto(`${address}/jobs/alice~x-7-both/timeline`);
     const drawn = await eventually(() => alice.evaluate(() => { const r = document.querySelectorAll('svg.tl rect.lane.seg-running').length; const q = document.querySelectorAll('svg.tl rect.lane.seg-queued').length; return r >= 1 && q >= 1 ? { r, q } : null; }));
     check('23 its timeline has one lane that runs and one that waits', !!drawn, JSON.stringify(drawn));

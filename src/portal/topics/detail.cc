@@ -6,8 +6,10 @@
 #include "answers/visitor.h"
 #include "base/strings.h"
 #include "json/text.h"
+#include "json/yaml.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 #include "portal/jobs/rows.h"
 #include "portal/topics/advice.h"
 #include "portal/topics/topics.h"
@@ -218,6 +220,23 @@ struct Role {
   std::int64_t cpu_milli = 0, memory = 0;
 };
 
+/// People may write Frameworks themselves.
+constexpr std::size_t kSpecValuesMax = 1000;
+
+/// All of its tasks or none: by a group, or by HiveD's, which is in the pods of a Framework.
+bool starts_whole(const JobIndex::Entry& entry) {
+  if (entry.group != nullptr) return true;
+  if (!entry.object) return false;
+  for (const json::Value& role : json::array_at(*entry.object, "spec", "taskRoles")) {
+    const json::Value& pod = json::at(role, "task", "pod");
+    const auto spec = json::parse_yaml_one(
+        json::string_at(pod, "metadata", "annotations", kube::names::hived::kSchedulingSpec),
+        kSpecValuesMax);
+    if (spec && json::at(*spec, "affinityGroup").is_object()) return true;
+  }
+  return false;
+}
+
 json::Value roles_value(const JobIndex::Entry& entry) {
   std::map<std::string, Role> roles;
   for (const auto& [name, task] : entry.tasks) {
@@ -306,7 +325,7 @@ std::string job_detail(World& world,
        entry.object ? json::text_at(*entry.object, "metadata", "annotations", "description") : ""},
       {"image", entry.object ? image_of(json::at(*entry.object, "spec"), 0) : ""},
       {"roles", roles_value(entry)},
-      {"gang", entry.group != nullptr},
+      {"gang", starts_whole(entry)},
       {"attempts", 1 + keys.retries_platform},
       {"wait", wait_value(world, visible, entry)},
       {"failure", failure_value(world, entry)},

@@ -1,6 +1,6 @@
 /** What would happen to this job if it were submitted now. */
 import type { JSX } from 'preact';
-import { clock, num, span, tasks } from '../../format';
+import { clock, gpus, num, span, tasks } from '../../format';
 import { serverNow } from '../../live/socket';
 import type { Decision } from '../../shapes/calls';
 import { A } from '../../state/route';
@@ -19,9 +19,9 @@ export function DecisionCard({ decision: d, asking, use }: { decision: Decision;
   const nodes = [...new Set(d.placement.map((p) => p.node))];
   return (
     <section class={`decision toned-${evicts ? 'STOPPING' : TONE[d.verdict]} ${asking ? 'asking' : ''}`} role="status" aria-label={t('Decision')}>
-      <h2>{title}<span class="note">{t('true at {time}', { time: clock(d.at, now, true) })}</span></h2>
+      <h2>{title}<span class="note">{t('as of {time}', { time: clock(d.at, now, true) })}</span></h2>
       <p>{d.text}</p>
-      {evicts ? <p class="names">{d.victims.map((v, i) => <>{i ? ', ' : ''}<A class="strong" href={jobHref(v.id)}>{v.id}</A> ({v.user}{v.gpus ? `, ${num(v.gpus)} GPUs` : ''})</>)}. <span class="faint">{t('{span} of work lost', { span: span(lost * 1000) })}{d.victims.every((v) => v.comes_back) ? `; ${t('they come back by themselves')}` : ''}.</span></p> : null}
+      {evicts ? <p class="names">{d.victims.map((v, i) => <>{i ? ', ' : ''}<A class="strong" href={jobHref(v.id)}>{v.id}</A> ({v.user}{v.gpus ? `, ${gpus(v.gpus)}` : ''})</>)}. <span class="faint">{t('{span} of work lost', { span: span(lost * 1000) })}{d.victims.every((v) => v.comes_back) ? `; ${d.victims.length === 1 ? t('it comes back by itself') : t('they come back by themselves')}` : ''}.</span></p> : null}
       {d.placement.length ? <p class="faint">{t('{tasks} on {nodes}', { tasks: tasks(d.placement.length), nodes: nodes.slice(0, 6).join(', ') + (nodes.length > 6 ? ` ${t('and {n} more', { n: nodes.length - 6 })}` : '') })}</p> : null}
       {d.wait && d.wait.basis !== 'none' && d.wait.startLow && d.wait.startHigh ? <p class="faint">{t('8 in 10: {low} – {high}', { low: clock(d.wait.startLow, now), high: clock(d.wait.startHigh, now) })}. {d.wait.basisText}</p> : null}
       {d.alternatives.length ? <ul class="alts">{d.alternatives.slice(0, 5).map((a) => <li key={a.change}><div><div class="strong">{a.change}</div><div class="faint">{a.text}</div></div>{a.yaml ? <button class="button small" aria-label={`${t('Use this')}: ${a.change}`} onClick={() => use(a.yaml!)}>{t('Use this')}</button> : null}</li>)}</ul> : null}
