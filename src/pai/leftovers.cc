@@ -72,7 +72,7 @@ Task<Result<void>> Leftovers::sweep() {
     const std::string_view framework = made_for(name);
     if (framework.empty() || !json::array_at(each, "metadata", "ownerReferences").empty()) continue;
     Result<void> done;
-    if (const Job* job = index_.find(framework)) {
+    if (const ListedJob* job = index_.find(framework)) {
       const client::ObjectPtr object = job->object;
       done = co_await adopt(client_, rest::kJobsNamespace, name, *object);
     } else {

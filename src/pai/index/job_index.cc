@@ -103,7 +103,7 @@ void JobIndex::wrote(const json::Value& framework) {
   put(std::string(kube::name_of(framework)), std::make_shared<const json::Value>(framework));
 }
 
-const Job* JobIndex::find(std::string_view framework) const {
+const ListedJob* JobIndex::find(std::string_view framework) const {
   const auto found = slots_.find(std::string(framework));
   return found == slots_.end() ? nullptr : jobs_[found->second].get();
 }
@@ -122,7 +122,7 @@ void JobIndex::put(const std::string& framework, const client::ObjectPtr& object
     return;
   }
   slots_[framework] = jobs_.size();
-  jobs_.push_back(std::make_unique<Job>());
+  jobs_.push_back(std::make_unique<ListedJob>());
   rows_.emplace_back();
   names_.emplace_back();
   fill(jobs_.size() - 1, object);
@@ -131,7 +131,7 @@ void JobIndex::put(const std::string& framework, const client::ObjectPtr& object
 void JobIndex::fill(std::size_t slot, const client::ObjectPtr& object) {
   const json::Value summary = job_summary(*object);
   const auto at = static_cast<std::uint32_t>(slot);
-  Job& job = *jobs_[slot];
+  ListedJob& job = *jobs_[slot];
   const bool fresh = job.framework.empty();
   const std::string user = json::text_at(summary, "username");
   const std::string_view priority = json::string_at(summary, "jobPriority");

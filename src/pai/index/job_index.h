@@ -38,7 +38,8 @@ class Words {
   mutable std::vector<std::uint32_t> ranks_;
 };
 
-struct Job {
+/// A job as lists show it.
+struct ListedJob {
   std::string user, name;
   std::string framework;  // its name
   std::vector<std::string> tags;
@@ -72,7 +73,7 @@ struct JobQuery {
 
 struct JobPage {
   std::size_t total = 0;  // of all that fit
-  std::vector<const Job*> jobs;
+  std::vector<const ListedJob*> jobs;
 };
 
 class JobIndex {
@@ -85,7 +86,7 @@ class JobIndex {
   /// What the server answered to a write, so that whoever wrote finds it.
   void wrote(const json::Value& framework);
 
-  [[nodiscard]] const Job* find(std::string_view framework) const;
+  [[nodiscard]] const ListedJob* find(std::string_view framework) const;
   [[nodiscard]] std::size_t size() const { return jobs_.size(); }
   [[nodiscard]] JobPage list(const JobQuery& query) const;
 
@@ -131,7 +132,7 @@ class JobIndex {
   Words words_;
   std::vector<Row> rows_;
   std::vector<std::string> names_;  // of jobs, beside rows_
-  std::vector<std::unique_ptr<Job>> jobs_;
+  std::vector<std::unique_ptr<ListedJob>> jobs_;
   std::unordered_map<std::string, std::size_t> slots_;  // by the Framework's name
   // Each holds every job once. Comparisons read rows_, names_ and jobs_, so a job is taken out before
   // those change.

@@ -49,7 +49,7 @@ TEST(JobIndex, ListsTheNewestFirstPageByPage) {
   for (query.offset = 0; query.offset < 40; query.offset += 10) {
     const JobPage page = index.list(query);
     EXPECT_EQ(page.total, 25U);
-    for (const Job* each : page.jobs) seen.push_back(each->framework);
+    for (const ListedJob* each : page.jobs) seen.push_back(each->framework);
   }
   ASSERT_EQ(seen.size(), 25U);
   for (int i = 0; i < 25; ++i)
@@ -111,7 +111,7 @@ TEST(JobIndex, EachOrderIsAnOrder) {
     const JobPage page = index.list(query);
     ASSERT_EQ(page.jobs.size(), 500U);
     for (std::size_t i = 1; i < page.jobs.size(); ++i) {
-      const Job &a = *page.jobs[i - 1], &b = *page.jobs[i];
+      const ListedJob &a = *page.jobs[i - 1], &b = *page.jobs[i];
       if (order == JobOrder::kName) EXPECT_LE(a.name, b.name);
       if (order == JobOrder::kUser) EXPECT_LE(a.user, b.user);
       if (order == JobOrder::kSubmitted) EXPECT_LT(a.framework, b.framework);
@@ -189,7 +189,7 @@ TEST(JobIndex, PagesAreCutFromTheWholeOrder) {
           for (query.offset = 0; query.offset <= fit.size(); query.offset += query.limit) {
             const JobPage page = index.list(query);
             EXPECT_EQ(page.total, fit.size());
-            for (const Job* job : page.jobs) seen.push_back(job->framework);
+            for (const ListedJob* job : page.jobs) seen.push_back(job->framework);
           }
           for (const Known& one : fit) want.push_back(fmt::format("{:032x}", one.number));
           EXPECT_EQ(seen, want) << static_cast<int>(each.order) << ascending << users.size() << vc;

@@ -111,7 +111,7 @@ Task<void> Attempts::keep(client::ObjectPtr framework) {
   log::warn("pai", "attempt {} of {} is not kept", number, kube::name_of(*framework));
 }
 
-Task<Result<std::map<std::int64_t, json::Value>>> Attempts::of(const Job& job) {
+Task<Result<std::map<std::int64_t, json::Value>>> Attempts::of(const ListedJob& job) {
   std::map<std::int64_t, json::Value> attempts;
   // The job may change while we wait.
   const client::ObjectPtr framework = job.object;

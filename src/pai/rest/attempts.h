@@ -21,7 +21,7 @@ class Attempts {
   Task<void> stop();
 
   /// By number, the present one not among them; each is a Framework as it was.
-  Task<Result<std::map<std::int64_t, json::Value>>> of(const Job& job);
+  Task<Result<std::map<std::int64_t, json::Value>>> of(const ListedJob& job);
 
  private:
   void changed(const client::ObjectPtr& old_job, const client::ObjectPtr& new_job);

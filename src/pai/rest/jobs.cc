@@ -85,14 +85,14 @@ Task<Answer<Reply>> list(Jobs& jobs, Call& call) {
   if (!query) co_return refuse(query.error());
   const JobPage page = jobs.index.list(*query);
   std::size_t bytes = 64;
-  for (const Job* job : page.jobs) bytes += job->summary.size() + 1;
+  for (const ListedJob* job : page.jobs) bytes += job->summary.size() + 1;
   Reply reply;
   reply.type = "application/json; charset=utf-8";
   reply.text.reserve(bytes);
   const bool counted = call.target.get("withTotalCount") == "true";
   if (counted) reply.text += fmt::format("{{\"totalCount\":{},\"data\":", page.total);
   reply.text += '[';
-  for (const Job* job : page.jobs) {
+  for (const ListedJob* job : page.jobs) {
     if (reply.text.back() != '[') reply.text += ',';
     reply.text += job->summary;
   }
@@ -119,7 +119,7 @@ Task<Answer<Reply>> config(Jobs& jobs, Call& call) {
   co_return reply;
 }
 
-Task<Answer<void>> patch_job(Jobs& jobs, const Job& job, json::Value patch) {
+Task<Answer<void>> patch_job(Jobs& jobs, const ListedJob& job, json::Value patch) {
   const auto patched = co_await jobs.client.patch(kube::resources::kFrameworks,
                                                   std::string(kube::namespace_of(*job.object)),
                                                   job.framework,
@@ -185,7 +185,7 @@ Task<Answer<Reply>> tag(Jobs& jobs, Call& call) {
 }
 
 /// FRAMEWORK-ROLE-INDEX, the name of a task's pod.
-json::Object event_json(const Job& job, const json::Value& event) {
+json::Object event_json(const ListedJob& job, const json::Value& event) {
   const std::string pod = json::text_at(event, "involvedObject", "name");
   json::Object out{{"uid", json::at(event, "metadata", "uid")},
                    {"frameworkName", job.framework},
@@ -214,7 +214,7 @@ json::Object event_json(const Job& job, const json::Value& event) {
 Task<Answer<Reply>> events(Jobs& jobs, Call& call) {
   const auto found = find_job(jobs.index, call.values[0]);
   if (!found) co_return refuse(found.error());
-  const Job job = **found;
+  const ListedJob job = **found;
   const std::string wanted(call.target.get("type"));
   if (!wanted.empty() && wanted != "Warning" && wanted != "Normal")
     co_return refuse(bad_parameters("\"type\" must be Warning or Normal"));
@@ -243,11 +243,12 @@ Task<Answer<Reply>> ssh(Call& call) {
 
 }  // namespace
 
-Answer<const Job*> find_job(const JobIndex& index, const std::string& id) {
+Answer<const ListedJob*> find_job(const JobIndex& index, const std::string& id) {
   const std::size_t tilde = id.find('~');
-  const Job* job = tilde == std::string::npos
-                       ? nullptr
-                       : index.find(framework_name(id.substr(0, tilde), id.substr(tilde + 1)));
+  const ListedJob* job =
+      tilde == std::string::npos
+          ? nullptr
+          : index.find(framework_name(id.substr(0, tilde), id.substr(tilde + 1)));
   if (job == nullptr) return refuse(404, "NoJobError", fmt::format("Job {} is not found.", id));
   return job;
 }
@@ -271,7 +272,7 @@ Task<Reply> made_of(Env& env,
   co_return reply;
 }
 
-Answer<void> check_owner(const Call& call, const Job& job) {
+Answer<void> check_owner(const Call& call, const ListedJob& job) {
   if (call.caller.admin || call.caller.user == job.user) return {};
   return refuse(403,
                 "ForbiddenUserError",

@@ -40,9 +40,9 @@ struct Jobs {
 };
 
 /// "user~job" of the path; 404 NoJobError for one that is not there.
-Answer<const Job*> find_job(const JobIndex& index, const std::string& id);
+Answer<const ListedJob*> find_job(const JobIndex& index, const std::string& id);
 /// The owner or an administrator; 403 for others.
-Answer<void> check_owner(const Call& call, const Job& job);
+Answer<void> check_owner(const Call& call, const ListedJob& job);
 
 /// A JSON answer made of a Framework. Of one with many tasks it is made beside the loop, which nothing
 /// may hold for long; `make` must look at nothing else that changes.

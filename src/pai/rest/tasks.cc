@@ -122,7 +122,7 @@ Task<Answer<Reply>> show_task(Jobs& jobs, Call& call) {
   if (!attempts) co_return refuse(attempts.error());
   const auto found = find_job(jobs.index, call.values[0]);
   if (!found) co_return refuse(found.error());
-  const Job& job = **found;
+  const ListedJob& job = **found;
   json::Object out{{"jobName", job.name},
                    {"frameworkName", job.framework},
                    {"userName", job.user},
