@@ -204,6 +204,7 @@ TEST_F(Escalation, ARightEndsWithTheRuleOrTheBindingThatGaveIt) {
     EXPECT_EQ(co_await may("a"), 404);
     EXPECT_EQ(co_await may("b"), 403);
     EXPECT_EQ(co_await may("a"), 404);
+    EXPECT_EQ(co_await may("b"), 403);
     (void)co_await cluster.admin(
         "PUT",
         its_role + "/r",

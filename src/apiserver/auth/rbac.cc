@@ -173,6 +173,7 @@ const Authorizer::Decision& Authorizer::decision(const User& user,
                                                  const Attributes& attributes) const {
   // Past this, questions are strange ones: paths that are not there, or users nobody knows.
   constexpr std::size_t kMost = 4096, kLongest = 1024;
+  constexpr char kAnyName = 'a', kOneName = 'o';
   if (collections_.empty()) {
     for (const std::string_view each : {kube::collections::kRoles,
                                         kube::collections::kClusterRoles,
@@ -184,7 +185,7 @@ const Authorizer::Decision& Authorizer::decision(const User& user,
   for (const Collection* each : collections_) changes += each->next_sequence();
   if (changes != decided_at_ || decided_.size() >= kMost) decided_.clear();
   decided_at_ = changes;
-  question_.clear();
+  question_ = kAnyName;
   const auto add = [this](std::string_view part) {
     // With its length before it, so that no two questions have one text.
     const auto size = static_cast<std::uint32_t>(part.size());
@@ -199,9 +200,22 @@ const Authorizer::Decision& Authorizer::decision(const User& user,
                                       std::string_view(attributes.path)})
     add(part);
   for (const std::string& group : user.groups) add(group);
-  if (const auto known = decided_.find(question_); known != decided_.end()) return known->second;
+  const auto known = decided_.find(question_);
+  if (known != decided_.end() && !known->second.by_name) return known->second;
+  const auto ask_by_name = [&] {
+    question_.front() = kOneName;
+    add(attributes.name);
+  };
+  if (known != decided_.end()) {
+    ask_by_name();
+    if (const auto named = decided_.find(question_); named != decided_.end()) return named->second;
+  }
   latest_ = decide(user, attributes);
-  if (latest_.by_name || question_.size() > kLongest) return latest_;
+  if (question_.size() > kLongest) return latest_;
+  if (latest_.by_name && known == decided_.end()) {
+    decided_.emplace(question_, latest_);  // says only that the name matters
+    ask_by_name();
+  }
   return decided_.emplace(question_, latest_).first->second;
 }
 

@@ -47,10 +47,11 @@ class Authorizer {
   struct Decision {
     bool allowed = false;
     std::string reason;
-    bool by_name = false;  // a rule that names objects was asked: it holds for this one object only
+    bool by_name = false;  // a rule that names objects was asked: it holds for one object only
   };
   [[nodiscard]] Decision decide(const User& user, const Attributes& attributes) const;
   /// Decides, or remembers: the same few questions are asked again and again, and roles seldom change.
+  /// Of one object where rules name objects, otherwise of all that the question fits.
   /// Valid until the next call.
   const Decision& decision(const User& user, const Attributes& attributes) const;
 
