@@ -19,6 +19,7 @@ import muster as muster_fixture  # noqa: E402
 import real_kubernetes  # noqa: E402
 from checks import Checks, skip_all, until  # noqa: E402
 from deployed import SERVICE_MONITORS, Deployed  # noqa: E402
+from pages import INDENTED_COMMAND  # noqa: E402
 
 check = Checks()
 
@@ -261,7 +262,7 @@ def pages(cluster):
     }
     for name in ("kubernetes.md", "answers.md"):
         text = (ROOT / "docs" / name).read_text()
-        commands = re.findall(r"^ {4,}((?:kubectl|deploy/)\S* .*)$", text, re.M)
+        commands = INDENTED_COMMAND.findall(text)
         commands += re.findall(r"`(kubectl apply [^`]*src/kube/crds)`", text)
         check(f"docs/{name} shows commands", len(commands) > 2, commands)
         for command in commands:
