@@ -21,6 +21,13 @@ std::string default_data_dir() {
   return std::string(home != nullptr && *home != '\0' ? home : ".") + "/.muster";
 }
 
+std::string down_command(const std::string& directory) {
+  std::error_code failure;
+  const bool usual = std::filesystem::absolute(directory, failure) ==
+                     std::filesystem::absolute(default_data_dir(), failure);
+  return usual ? "muster down" : "muster down --data " + directory;
+}
+
 namespace {
 
 /// Keys, tokens and every secret of the cluster lie here: an older muster, or a copy made by hand,
@@ -63,9 +70,10 @@ Result<DataLock> DataLock::take(const std::string& directory) {
     return fail(
         Code::kConflict,
         fmt::format(
-            "a muster already runs with the data folder \"{}\" (process {}); stop it with 'muster down', or choose another with --data",
+            "a muster already runs with the data folder \"{}\" (process {}); stop it with '{}', or choose another with --data",
             directory,
-            running.pid));
+            running.pid,
+            down_command(directory)));
   }
   narrow(directory);
   return DataLock(file, directory);

@@ -12,6 +12,9 @@ namespace muster {
 /// $MUSTER_HOME, else ~/.muster.
 std::string default_data_dir();
 
+/// The command that stops the cluster of this folder, and no other.
+std::string down_command(const std::string& directory);
+
 /// Held for as long as the process lives, so that two never share a folder.
 class DataLock {
  public:

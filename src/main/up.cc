@@ -227,12 +227,13 @@ int serve_as_daemon(command::Call& call,
   return serve(call, options, [&](const Cluster& cluster, double seconds) {
     const std::string text = fmt::format(
         "muster is ready at {} ({} nodes, {:.2f} s), process {}\n\n"
-        "  export KUBECONFIG={}\n  kubectl get nodes\n  muster down\n\n{}log: {}\n",
+        "  export KUBECONFIG={}\n  kubectl get nodes\n  {}\n\n{}log: {}\n",
         cluster.address(),
         cluster.node_count(),
         seconds,
         ::getpid(),
         kubeconfig_of(options),
+        down_command(options.data),
         portal_text(cluster, options) + pai_text(cluster, options),
         log_path);
     std::size_t done = 0;
@@ -250,9 +251,10 @@ int detach(command::Call& call, const ClusterOptions& options) {
   const Running running = find_running(options.data);
   if (running.pid != 0)
     return call.failed(fmt::format(
-        "a muster already runs with the data folder \"{}\" (process {}); stop it with 'muster down', or choose another with --data",
+        "a muster already runs with the data folder \"{}\" (process {}); stop it with '{}', or choose another with --data",
         options.data,
-        running.pid));
+        running.pid,
+        down_command(options.data)));
   std::error_code failure;
   std::filesystem::create_directories(options.data, failure);
   const std::string log_path = options.data + "/muster.log";

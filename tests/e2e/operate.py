@@ -119,6 +119,8 @@ def main():
                     wide = [p.name for p in pathlib.Path(folder).glob("*.kubeconfig") if p.stat().st_mode & 0o077]
                     check("  nobody else can read a colleague's kubeconfig", not wide, wide)
                 if command.startswith("muster up"):
+                    down = "muster down --data" if "--data" in command else "muster down\n"
+                    check("  how to stop it is said of this cluster", down in done.stdout, done.stdout)
                     names = certificate_names(home)
                     check("  the certificate names this machine", ("DNS", socket.gethostname()) in names, names)
                     served = served_metrics(programs / "kubectl", env)
