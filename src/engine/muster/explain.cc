@@ -16,28 +16,6 @@ namespace {
 
 constexpr std::size_t kAheadShown = 3;
 
-/// Could the node take the pod if others left it?
-bool eviction_may_help(Cause cause) {
-  switch (cause) {
-    case Cause::kPorts:
-    case Cause::kTooManyPods:
-    case Cause::kResource:
-    case Cause::kDevices:
-    case Cause::kPodAntiAffinity:
-    case Cause::kExistingAntiAffinity:
-    case Cause::kSpread:
-      return true;
-    default:
-      return false;
-  }
-}
-
-/// Only room is missing, if anything is.
-bool allows(const Misfit& m) {
-  return m.ok() || m.cause == Cause::kResource || m.cause == Cause::kDevices ||
-         m.cause == Cause::kTooManyPods;
-}
-
 }  // namespace
 
 Refusal refusal_for_limit(const State& state, const Tenants::Excess& excess) {
@@ -126,8 +104,7 @@ void Explainer::add_domains(GangId id, PodId pod, Refusal& refusal) const {
       static_cast<std::int32_t>(std::min<std::int64_t>(most, refusal.members_wanted));
 }
 
-Explainer::Survey Explainer::survey(PodId pod, GangId gang, std::int32_t wanted) {
-  Survey survey;
+Survey Explainer::survey(PodId pod, GangId gang, std::int32_t wanted) {
   const TaskClass& cls = state_->cls_of(pod);
   const Preemptor who{.cls = state_->pod(pod).cls,
                       .priority = state_->gang(gang).spec->priority,
@@ -137,12 +114,15 @@ Explainer::Survey Explainer::survey(PodId pod, GangId gang, std::int32_t wanted)
   const auto& evictable = state_->evictable_priorities();
   const bool victims_anywhere = !evictable.empty() && (state_->tenant(who.tenant).spec.t9k ||
                                                        evictable.begin()->first < who.priority);
+  if (!victims_anywhere && !needs_between(state_, pod))
+    return surveys_.of(state_, pod, wanted, desk_->index.checks);
+  Survey survey;
   for (std::uint32_t n = 0; n < state_->node_count(); ++n) {
     const NodeState& node = state_->node(NodeId(n));
     if (!node.live) continue;
     const Misfit m = fit(state_, pod, NodeId(n));
     ++desk_->index.checks;
-    if (allows(m)) {
+    if (lacks_only_room(m)) {
       survey.ever_fits |= cls.request.fits_in(node.allocatable);
       for (std::size_t i = 0; i < cls.request.size(); ++i) {
         if (cls.request[i] <= 0 || i == ResourceNames::kPods) continue;
@@ -161,9 +141,9 @@ Explainer::Survey Explainer::survey(PodId pod, GangId gang, std::int32_t wanted)
         victims_anywhere && std::any_of(node.pods.begin(), node.pods.end(), [&](PodId p) {
           return eligible(asking, state_->pod(p));
         });
-    ++survey.after_eviction[!eviction_may_help(m.cause) ? "Preemption is not helpful for scheduling"
+    ++survey.after_eviction[!eviction_may_help(m.cause) ? kNotHelpful
                             : victims                   ? text
-                                      : "No preemption victims found for incoming pod"];
+                                                        : kNoVictims];
   }
   return survey;
 }

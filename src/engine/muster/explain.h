@@ -11,6 +11,7 @@
 #include "engine/model/views.h"
 #include "engine/muster/desk.h"
 #include "engine/muster/reservations.h"
+#include "engine/muster/survey.h"
 #include "engine/muster/victims.h"
 #include "engine/muster/waiting.h"
 #include "engine/state/tenants.h"
@@ -42,20 +43,11 @@ class Explainer {
   /// Everything that waits in a queue, next first, at most `limit`.
   [[nodiscard]] std::vector<WaitView> waiting(TenantId tenant, std::size_t limit) const;
 
- private:
-  /// What looking at every node has shown.
-  struct Survey {
-    std::map<std::string, std::int32_t> causes;
-    std::map<std::string, std::int32_t> after_eviction;
-    /// By resource: free on one node, and there at all on one node, at most.
-    std::map<std::size_t, std::int64_t> most_free;
-    std::map<std::size_t, std::int64_t> largest;
-    /// Some node would take a member if it were empty.
-    bool ever_fits = false;
-    /// Members that fit now.
-    std::int64_t placeable = 0;
-  };
+  /// Stops the program when what is kept of the nodes is not what they show.
+  void check() const { surveys_.check(state_); }
 
+ private:
+  /// Looks at every node only where a kept survey would not do.
   [[nodiscard]] Survey survey(PodId pod, GangId gang, std::int32_t wanted);
   void add_shortages(const Survey& survey, const TaskClass& cls, Refusal& refusal) const;
   void add_domains(GangId id, PodId pod, Refusal& refusal) const;
@@ -65,6 +57,7 @@ class Explainer {
   Neighbour<State> state_;
   Neighbour<const Waiting> waiting_;
   Neighbour<const Reservations> reservations_;
+  Surveys surveys_;
 };
 
 }  // namespace muster::engine

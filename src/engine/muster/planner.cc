@@ -261,6 +261,7 @@ void Planner::check() const {
   desk_.state->check();
   waiting_.check();
   reservations_.check();
+  explainer_.check();
 }
 
 }  // namespace muster::engine
