@@ -1,5 +1,6 @@
 #include "answers/accuracy.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace muster::answers {
@@ -17,6 +18,30 @@ Basis basis_named(const std::string& name) {
 std::optional<Time> present(Time time) { return time ? std::optional<Time>(time) : std::nullopt; }
 
 }  // namespace
+
+void judge_by_basis(const Record& record, std::map<std::string, Judged>& by_basis) {
+  for (const Foretold& said : record.said) {
+    // The run that began after it was said.
+    const auto run = std::find_if(record.runs.begin(), record.runs.end(), [&](const Run& one) {
+      return one.start >= whole_seconds(said.at);
+    });
+    if (run == record.runs.end()) continue;
+    const auto seconds = [&](Time time) {
+      return static_cast<double>((time - said.at).count()) / 1e6;
+    };
+    if (seconds(run->start) < Tally::kLeast) continue;
+    Judged& judged = by_basis[said.basis];
+    if (!said.p50) {
+      ++judged.unanswered;
+      continue;
+    }
+    const auto or_horizon = [&](Time time) {
+      return time ? seconds(time) : static_cast<double>(Ask{}.horizon.count()) / 1e6;
+    };
+    judged.tally.add({or_horizon(said.p10), seconds(said.p50), or_horizon(said.p90)},
+                     seconds(run->start));
+  }
+}
 
 void Accuracy::widen(Forecasts& forecasts, Time asked) const {
   for (Forecast& one : forecasts.jobs)

@@ -7,15 +7,25 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 
 #include "answers/calibration.h"
+#include "answers/figures.h"
 #include "answers/records/record.h"
 #include "answers/shapes.h"
 
 namespace muster::answers {
+
+/// What was said on one basis, against what came.
+struct Judged {
+  Tally tally;
+  std::int64_t unanswered = 0;
+};
+/// All that was said before the runs of a record, by basis, as a replay would be scored.
+void judge_by_basis(const Record& record, std::map<std::string, Judged>& by_basis);
 
 class Accuracy {
  public:

@@ -121,7 +121,8 @@ class Overconfident {
       said.jobs[0].start.range = {kNow + 105min, kNow + 2h, kNow + 137min};
       accuracy_.widen(said, kNow);
       const Quantiles& range = said.jobs[0].start.range;
-      // A sum of four even draws is near enough to a bell: the wait is 2 h times e to the power of it.
+      // A sum of four even draws is near enough to a bell: the wait is 2 h times e to the power of
+      // it.
       double bell = -2;
       for (int k = 0; k < 4; ++k) bell += static_cast<double>(random_.below(1'000'000)) / 1e6;
       const Time begins =
@@ -145,6 +146,54 @@ TEST(Check6, CalibrationAloneMakesRangesOfIndependentDrawsHold) {
   const double holds = world.play(400, 1);
   EXPECT_GE(holds, 0.72);
   EXPECT_LE(holds, 0.88);
+}
+
+TEST(Check32, TheReportCountsAsTheScoreDoes) {
+  Random random(9);
+  const auto seconds = [&](std::uint64_t most) { return std::chrono::seconds(random.below(most)); };
+  Tally scored;
+  std::map<std::string, Judged> reported;
+  for (int i = 0; i < 300; ++i) {
+    const Time at = kNow + seconds(100'000);
+    const Duration p10 = seconds(5000), p50 = p10 + seconds(5000), p90 = p50 + seconds(50'000);
+    const Duration waited = seconds(12'000);
+    const auto in_s = [](Duration d) { return static_cast<double>(d.count()) / 1e6; };
+    scored.add({in_s(p10), in_s(p50), in_s(p90)}, in_s(waited));
+    judge_by_basis(started({foretold(at, p10, p50, p90)}, at + waited), reported);
+  }
+  ASSERT_EQ(reported.size(), 1U);
+  const Figures a = scored.figures(), b = reported["learned"].tally.figures();
+  EXPECT_GT(a.moments, 250);
+  EXPECT_EQ(a.moments, b.moments);
+  EXPECT_EQ(a.err, b.err);
+  EXPECT_EQ(a.err75, b.err75);
+  EXPECT_EQ(a.x2, b.x2);
+  EXPECT_EQ(a.holds, b.holds);
+  EXPECT_EQ(a.width, b.width);
+  EXPECT_EQ(a.loss, b.loss);
+}
+
+TEST(Check32, FiguresAsWorkedOutByHand) {
+  Tally tally;
+  tally.add({60, 120, 240}, 240);      // off by half, within a factor of 2, just inside
+  tally.add({600, 900, 1200}, 300);    // off by 2, not within a factor of 2, outside
+  tally.add({60, 60, 60}, 59);         // not counted
+  tally.add({540, 1140, 2340}, 1140);  // exact
+  const Figures f = tally.figures("x");
+  EXPECT_EQ(f.name, "x");
+  EXPECT_EQ(f.moments, 3);
+  EXPECT_DOUBLE_EQ(f.err, 0.5);
+  EXPECT_DOUBLE_EQ(f.err75, 2);
+  EXPECT_DOUBLE_EQ(f.x2, 2.0 / 3);
+  EXPECT_DOUBLE_EQ(f.holds, 2.0 / 3);
+  EXPECT_DOUBLE_EQ(f.width, 2.5);
+  // By quantile: 0.1 of what lies above p10, half of what lies beside p50, 0.1 of what lies below
+  // p90.
+  const double first = (0.1 * std::log(300 / 120.) + 0.5 * std::log(300 / 180.)) / 3;
+  const double second =
+      (0.9 * std::log(660 / 360.) + 0.5 * std::log(960 / 360.) + 0.1 * std::log(1260 / 360.)) / 3;
+  const double third = (0.1 * std::log(2.) + 0.1 * std::log(2.)) / 3;
+  EXPECT_NEAR(f.loss, (first + second + third) / 3, 1e-12);
 }
 
 TEST(Check32, AfterADriftRangesHoldAgainWithinTwoHundredStarts) {

@@ -275,5 +275,45 @@ TEST(Forecast, VictimsComeBack) {
   EXPECT_EQ(f.start.range.p50, kNow + 10min + 30s);
 }
 
+/// Counts how often it is asked.
+class Counted : public Lasting {
+ public:
+  explicit Counted(const Lasting& inner) : inner_(inner) {}
+  [[nodiscard]] Drawn draw(const engine::GangView& gang,
+                           Duration age,
+                           std::int32_t draw) const override {
+    ++asked_;
+    return inner_.draw(gang, age, draw);
+  }
+  [[nodiscard]] std::int64_t asked() const { return asked_; }
+
+ private:
+  const Lasting& inner_;
+  mutable std::int64_t asked_ = 0;
+};
+
+/// What it costs in time is measured by bench/answers; here is what can be counted.
+TEST(Check24, ACourseAsksAtMostOncePerGangAndStopsWhenItIsTold) {
+  const Engine e = learned_world();
+  const Time now = kNow + 2min;
+  const SharedDraws draws(e, now);
+  const Counted counted(draws);
+  const auto gangs = static_cast<std::int64_t>(e.gangs().size());
+  Ask all;
+  const Forecasts made = forecast_all(e, now, counted, all);
+  EXPECT_EQ(made.draws, all.draws);
+  EXPECT_FALSE(made.cut);
+  // Once more in all, to see whether anything is uncertain.
+  EXPECT_LE(counted.asked(), (all.draws + 1) * gangs);
+  const Counted again(draws);
+  int courses = 0;
+  all.go_on = [&] { return courses++ < 8; };
+  const Forecasts cut = forecast_all(e, now, again, all);
+  EXPECT_EQ(cut.draws, 8);
+  EXPECT_TRUE(cut.cut);
+  EXPECT_LE(again.asked(), 9 * gangs);
+  EXPECT_TRUE(cut.jobs.front().start.range.p10) << "eight courses make a range";
+}
+
 }  // namespace
 }  // namespace muster::answers

@@ -29,12 +29,7 @@ constexpr std::int64_t kLarge = 8;
 
 double seconds_of(Duration d) { return static_cast<double>(d.count()) / 1e6; }
 
-/// What somebody said, in seconds from the moment.
-struct Said {
-  double p10 = 0, p50 = 0, p90 = 0;
-  bool answered = true;
-  bool range = true;
-};
+using Said = SaidWait;
 
 struct Moment {
   std::size_t job = 0;
@@ -387,44 +382,16 @@ void Scorer::check_harness(std::vector<Moment>& moments) {
 }
 
 Figures Scorer::figures(std::string_view name, const std::vector<const Moment*>& moments) const {
-  Figures out;
-  out.name = name;
-  std::vector<double> errs, widths;
-  bool range = true;
+  Tally tally;
   for (const Moment* m : moments) {
-    const double y = seconds_of(*starts_[m->job] - m->at);
-    if (y < 60) continue;
-    const auto found = m->said.find(name);
-    if (found == m->said.end()) continue;
-    const Said& said = found->second;
-    ++out.moments;
-    errs.push_back(std::abs(said.p50 - y) / std::max(y, 60.0));
-    const double ratio = (said.p50 + 60) / (y + 60);
-    out.x2 += ratio >= 0.5 && ratio <= 2 ? 1 : 0;
-    out.holds += said.p10 <= y && y <= said.p90 ? 1 : 0;
-    widths.push_back((said.p90 + 60) / (said.p10 + 60));
-    const auto pinball = [&](double tau, double q) {
-      const double e = std::log(y + 60) - std::log(q + 60);
-      return std::max(tau * e, (tau - 1) * e);
-    };
-    out.loss += (pinball(0.1, said.p10) + pinball(0.5, said.p50) + pinball(0.9, said.p90)) / 3;
-    out.answered += said.answered ? 1 : 0;
-    range = range && said.range;
-    if (const auto cpu = m->cpu_s.find(name); cpu != m->cpu_s.end()) out.cpu_s += cpu->second;
+    const auto said = m->said.find(name);
+    if (said == m->said.end()) continue;
+    const auto cpu = m->cpu_s.find(name);
+    tally.add(said->second,
+              seconds_of(*starts_[m->job] - m->at),
+              cpu == m->cpu_s.end() ? 0 : cpu->second);
   }
-  if (out.moments == 0) return out;
-  const auto n = static_cast<double>(out.moments);
-  std::sort(errs.begin(), errs.end());
-  std::sort(widths.begin(), widths.end());
-  out.err = errs[errs.size() / 2];
-  out.err75 = errs[std::min(errs.size() - 1, errs.size() * 3 / 4)];
-  out.width = widths[widths.size() / 2];
-  out.x2 /= n;
-  out.holds = range ? out.holds / n : -1;
-  out.loss /= n;
-  out.answered /= n;
-  out.cpu_s /= n;
-  return out;
+  return tally.figures(std::string(name));
 }
 
 Score Scorer::conclude() {

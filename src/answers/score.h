@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "answers/figures.h"
 #include "answers/shapes.h"
 #include "engine/model/model.h"
 #include "json/json.h"
@@ -36,19 +37,6 @@ struct ScoreSettings {
   Duration horizon = std::chrono::hours(24 * 7);
   bool baselines = true;
   bool check_harness = true;  ///< Also with true durations and arrivals, which must be exact.
-};
-
-/// Over the moments of jobs that waited for at least a minute more.
-struct Figures {
-  std::string name;
-  std::int64_t moments = 0;
-  double err = 0, err75 = 0;  ///< |p50 - y| / max(y, 60 s), median and 75th percentile.
-  double x2 = 0;              ///< Share with p50 within a factor of 2.
-  double holds = 0;           ///< Share within p10 … p90; below zero: it gives no range.
-  double width = 0;           ///< Median (p90 + 60) / (p10 + 60).
-  double loss = 0;            ///< Pinball loss over 0.1, 0.5, 0.9 in ln(60 s + wait).
-  double answered = 0;
-  double cpu_s = 0;  ///< A moment.
 };
 
 struct Scored {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "answers/accuracy.h"
 #include "answers/json.h"
 #include "base/pace.h"
 #include "base/strings.h"
@@ -211,55 +212,27 @@ json::Value waits_by(const Shelf& shelf, const Period& period, const Grouping& b
   return json::Object{{"from", day_of(period.from)}, {"items", std::move(items)}};
 }
 
-struct Scores {
-  std::vector<double> errors;
-  std::int64_t within_two = 0, held = 0, judged = 0, unanswered = 0;
-};
-
-void judge(const Record& record, std::map<std::string, Scores>& by_basis) {
-  for (const Foretold& said : record.said) {
-    // The run that began after it was said.
-    const auto run = std::find_if(record.runs.begin(), record.runs.end(), [&](const Run& one) {
-      return one.start >= whole_seconds(said.at);
-    });
-    if (run == record.runs.end()) continue;
-    const double y = static_cast<double>((run->start - said.at).count()) / 1e6;
-    if (y < 60) continue;  // as the benchmark scores
-    Scores& scores = by_basis[said.basis];
-    if (!said.p50) {
-      ++scores.unanswered;
-      continue;
-    }
-    const double p50 = static_cast<double>((said.p50 - said.at).count()) / 1e6;
-    ++scores.judged;
-    scores.errors.push_back(std::abs(p50 - y) / std::max(y, 60.0));
-    const double ratio = (p50 + 60) / (y + 60);
-    if (ratio >= .5 && ratio <= 2) ++scores.within_two;
-    if (run->start >= said.p10 && (!said.p90 || run->start <= said.p90)) ++scores.held;
-  }
-}
-
 json::Value accuracy_of(const Shelf& shelf,
                         const Period& period,
                         const std::set<std::string>& visible) {
-  std::map<std::string, Scores> by_basis;
+  std::map<std::string, Judged> by_basis;
   // Whoever may see none of it is not worth the unpacking.
   if (!visible.empty()) {
     each_ended(shelf, period.from, [&](const Record& record) {
       if (period.to && record.ended >= period.to) return;
-      if (visible.contains(record.ns)) judge(record, by_basis);
+      if (visible.contains(record.ns)) judge_by_basis(record, by_basis);
     });
   }
   json::Array items;
-  for (auto& [basis, scores] : by_basis) {
-    std::sort(scores.errors.begin(), scores.errors.end());
+  for (const auto& [basis, judged] : by_basis) {
+    const Figures figures = judged.tally.figures();
     json::Object row{
-        {"basis", basis}, {"judged", scores.judged}, {"unanswered", scores.unanswered}};
-    if (scores.judged > 0) {
-      row["err"] = quantile(scores.errors, .5);
-      row["errP75"] = quantile(scores.errors, .75);
-      row["x2"] = static_cast<double>(scores.within_two) / static_cast<double>(scores.judged);
-      row["holds"] = static_cast<double>(scores.held) / static_cast<double>(scores.judged);
+        {"basis", basis}, {"judged", figures.moments}, {"unanswered", judged.unanswered}};
+    if (figures.moments > 0) {
+      row["err"] = figures.err;
+      row["errP75"] = figures.err75;
+      row["x2"] = figures.x2;
+      row["holds"] = figures.holds;
     }
     items.push_back(std::move(row));
   }

@@ -76,6 +76,41 @@ TEST(ExpectedStarts, Check27AtMostTwentyASecondAndNoneWhileBindingsWait) {
   EXPECT_EQ(held.writes, 0);
 }
 
+/// At no moment of five seconds more than twenty within any second, and none between the first
+/// binding and the last.
+TEST(ExpectedStarts, Check27NoSecondHasMoreThanTwentyAndBindingsGoFirst) {
+  net::Loop loop;
+  std::vector<Duration> at;
+  bool binding = false;
+  int while_binding = 0;
+  ExpectedStarts::Options options;
+  options.write = [&](std::string, std::optional<std::string>) -> Task<void> {
+    at.push_back(loop.monotonic());
+    while_binding += binding ? 1 : 0;
+    co_return;
+  };
+  options.must_wait = [&] { return binding; };
+  ExpectedStarts starts(loop, std::move(options));
+  std::vector<Forecast> many;
+  for (int i = 0; i < 5000; ++i)
+    many.push_back(told(fmt::format("volcano:d/g{}", i), loop.now(), 1h));
+  const auto play_on = [&]() -> Task<void> {
+    starts.note(outlook_of(many));
+    co_await loop.sleep(1200ms);
+    binding = true;
+    const std::size_t before = at.size();
+    co_await loop.sleep(600ms);
+    EXPECT_EQ(at.size(), before);
+    binding = false;
+    while (at.size() < before + 5) co_await loop.sleep(20ms);
+    co_await starts.stop();
+  };
+  loop.run_until_done(play_on());
+  EXPECT_EQ(while_binding, 0);
+  for (std::size_t i = 20; i < at.size(); ++i)
+    EXPECT_GE(at[i] - at[i - 20], 990ms) << "write " << i;
+}
+
 TEST(ExpectedStarts, WhatHardlyMovedOrWasJustWrittenIsLeftAlone) {
   net::Loop loop;
   Written written;

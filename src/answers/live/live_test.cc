@@ -1,0 +1,73 @@
+#include "answers/live/live.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/test_world.h"
+#include "net/loop/loop.h"
+
+namespace muster::answers {
+namespace {
+
+using engine::Engine;
+using engine::test::kNow;
+using engine::test::node;
+using engine::test::pod;
+using namespace std::chrono_literals;
+
+/// One node, one pod that runs on it for an hour, and one that waits.
+Engine small_world() {
+  Engine e({});
+  e.apply(engine::QueueUpsert{{.name = "default"}});
+  e.apply(engine::NodeUpsert{node("a", 8)});
+  for (const char* name : {"d/runs", "d/waits"}) {
+    engine::Pod p = pod(name, 8);
+    p.expected_duration = 1h;
+    e.apply(engine::PodUpsert{p});
+    EXPECT_LE(e.decide(kNow).binds.size(), 1U);
+  }
+  return e;
+}
+
+TEST(Check24, WhatWasJustWorkedOutAnswersWithoutACopyOrACourse) {
+  net::Loop loop;
+  const Engine engine = small_world();
+  int made = 0;
+  Live live(loop, {.engine = [&] { return &engine; }, .made = [&](const OutlookPtr&) { ++made; }});
+  const auto ask_often = [&]() -> Task<void> {
+    const auto first = co_await live.outlook();
+    EXPECT_TRUE(first);
+    const double spent = live.cpu_s();
+    for (int i = 0; i < 100; ++i) {
+      const auto again = co_await live.outlook();
+      EXPECT_TRUE(again && *again == *first) << i;
+    }
+    EXPECT_EQ(live.cpu_s(), spent);
+    co_await live.stop();
+  };
+  loop.run_until_done(ask_often());
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(live.follower().made(), 1);
+}
+
+TEST(Check24, WhatCostsMuchIsKeptForLonger) {
+  net::Loop loop;
+  const Engine engine = small_world();
+  int made = 0;
+  Live::Options options;
+  options.engine = [&] { return &engine; };
+  options.made = [&](const OutlookPtr&) { ++made; };
+  options.fresh = Duration{};
+  // At a millionth of a core even these courses must do for longer than the test takes.
+  options.cpu_share = 1e-6;
+  Live live(loop, std::move(options));
+  const auto ask_twice = [&]() -> Task<void> {
+    (void)co_await live.outlook();
+    (void)co_await live.outlook();
+    co_await live.stop();
+  };
+  loop.run_until_done(ask_twice());
+  EXPECT_EQ(made, 1);
+}
+
+}  // namespace
+}  // namespace muster::answers
