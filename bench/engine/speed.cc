@@ -301,10 +301,11 @@ void busy_backlog() {
   for (const double t : times) mean += t / static_cast<double>(times.size());
   std::sort(times.begin(), times.end());
   fmt::print(
-      "  one release: p50 {:.0f} us, mean {:.0f} us, p99 {:.0f} us; {} run, {} pods wait, {} started\n\n",
+      "  one release: p50 {:.0f} us, mean {:.0f} us, p99 {:.0f} us, slowest {:.0f} us; {} run, {} pods wait, {} started\n\n",
       times[times.size() / 2],
       mean,
       times[times.size() * 99 / 100],
+      times.back(),
       running.size(),
       busy.e.stats().pods - static_cast<std::int64_t>(running.size()),
       bound);

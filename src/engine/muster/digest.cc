@@ -14,14 +14,17 @@ static void digest(Digest& d, const Shape& s) {
   d.add(s.parts, s.alone, s.blocked, s.waiting, s.tenants, s.refusal_at, s.has_refusal);
 }
 static void digest(Digest& d, const Bucket& b) {
-  d.add(b.by_rank, b.by_duration, b.over_limit, b.limit_seen, b.filling, b.held);
+  d.add(b.by_rank);
+  b.by_duration.digest(d);
+  d.add(b.over_limit, b.limit_seen, b.filling, b.held);
 }
 static void digest(Digest& d, const WaitRecord& r) {
   d.add(r.listed,
         r.tenant,
         r.shape,
         r.rank,
-        r.duration_us,
+        r.length.us,
+        r.length.kind,
         r.at_most_us,
         r.sure,
         describe(r.refusal),
@@ -39,6 +42,11 @@ static void digest(Digest& d, const Reservations::Hold& h) {
         h.member,
         h.nodes,
         h.live);
+}
+
+void FillOrder::digest(Digest& d) const {
+  d.add(order_, size_);
+  for (const auto& [kind, alike] : alike_) d.add(kind, alike.gangs, alike.lengths);
 }
 
 void Waiting::digest(Digest& d) const {

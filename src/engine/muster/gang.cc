@@ -174,6 +174,14 @@ std::int64_t declared_us(const State& state, const GangState& gang) {
   return longest;
 }
 
+/// The same for runs with everything in common; never zero.
+std::uint64_t key_of(const RunKind& kind) {
+  std::uint64_t key = 1;
+  for (const std::uint64_t part : {kind.user, kind.stem, kind.team, kind.shape})
+    key = (key ^ part) * 0x9e3779b97f4a7c15ULL + (key >> 29);
+  return std::max<std::uint64_t>(key, 1);
+}
+
 /// When limits end it at the latest, from now; kUnknown: never.
 std::int64_t limit_us(const State& state, const GangState& gang, Time now) {
   std::int64_t left = 0;
@@ -198,18 +206,23 @@ Expected expected_duration(const State& state, Time now, GangId id) {
   out.sure = out.us > 0;
   if (out.sure) {
     out.at_most_us = out.us;
-  } else if (state.history().taught() == 0) {
-    out.us = History::kUnknown;
   } else {
     const RunKind kind = state.kind_of(gang);
-    out.us = state.history().estimate(kind, 0, kWaitingPermille);
-    out.at_most_us = state.history().estimate(kind, 0, kPassingPermille);
+    out.kind = key_of(kind);
+    out.us = History::kUnknown;
+    if (state.history().taught() > 0) {
+      out.us = state.history().estimate(kind, 0, kWaitingPermille);
+      out.at_most_us = state.history().estimate(kind, 0, kPassingPermille);
+    }
   }
   // Pods of a certain age are ended, whatever they had in mind; the youngest is the last to go.
   const std::int64_t limit = limit_us(state, gang, now);
   if (limit <= out.at_most_us && limit != History::kUnknown) {
     out.at_most_us = limit;
-    out.us = std::min(out.us, limit);
+    if (limit < out.us) {
+      out.us = limit;
+      out.kind = 0;
+    }
     out.sure = true;
   }
   return out;

@@ -52,6 +52,8 @@ struct Expected {
   std::int64_t at_most_us = History::kUnknown;
   /// Its owner declared it, or a limit ends it by then; otherwise it is what others like it took.
   bool sure = false;
+  /// Others of the same kind are thought to take as long; zero: `us` is declared, or a limit.
+  std::uint64_t kind = 0;
 };
 [[nodiscard]] Expected expected_duration(const State& state, Time now, GangId id);
 

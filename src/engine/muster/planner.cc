@@ -171,7 +171,7 @@ void Planner::hold_alike(GangId refused) {
     const Bucket& bucket = waiting_.buckets(tenant).at(shape);
     if (tenant == record.tenant || bucket.held || bucket.over_limit) continue;
     if (state.tenant(tenant).spec.backfill != BackfillMode::kReservation) continue;
-    const GangId next = std::get<GangId>(*bucket.by_duration.begin());
+    const GangId next = std::get<GangId>(bucket.by_duration.first());
     const WaitRecord& like = waiting_.foretell(next);
     const bool behind = *last < bucket.by_rank.begin()->first && *last < like.rank;
     const bool longer = like.at_most_us >= record.at_most_us && (record.sure || !like.sure);

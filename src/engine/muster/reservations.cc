@@ -15,7 +15,8 @@ namespace {
 /// A place that was found by what others took is looked for again after this.
 constexpr Duration kLooksAgain = std::chrono::seconds(60);
 /// All nodes and what runs on them are looked at: in clusters up to this size for every reservation at
-/// once, up to the second for one a decision, and not at all in larger ones.
+/// once, up to the second for one a decision. In larger ones only for one a decision whose time has
+/// come and which has not started.
 constexpr std::uint32_t kNodesForAll = 200;
 constexpr std::uint32_t kNodesForOne = 1000;
 }  // namespace
@@ -412,15 +413,27 @@ void Reservations::fill_places() {
   }
 }
 
+/// Of those whose time has come, the one whose place was found longest ago.
+std::optional<std::uint32_t> Reservations::longest_late() const {
+  std::optional<std::uint32_t> first;
+  for (std::uint32_t i = 0; i < holds_.size(); ++i) {
+    const Hold& hold = holds_[i];
+    if (is_late(hold) && (!first || hold.found < holds_[*first].found)) first = i;
+  }
+  return first;
+}
+
 void Reservations::refresh() {
   // Others leave earlier or later than was thought.
-  bool again = state_->node_count() > kNodesForOne;
+  const bool large = state_->node_count() > kNodesForOne;
+  const auto only = large ? longest_late() : std::nullopt;
+  bool again = large;
   for (std::uint32_t i = 0; i < holds_.size(); ++i) {
     const Hold& hold = holds_[i];
     if (!hold.live) continue;
     const Time patience_ends = hold.since + state_->config().patience;
     const bool unplaced = !hold.start && hold.nodes.empty();
-    const bool late = hold.start && hold.start <= desk_->now;
+    const bool late = is_late(hold) && (!large || only == i);
     const bool stale =
         !again && hold.start && hold.estimated && hold.found + kLooksAgain <= desk_->now;
     again = again || (stale && state_->node_count() > kNodesForAll);

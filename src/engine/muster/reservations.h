@@ -109,6 +109,11 @@ class Reservations {
 
   [[nodiscard]] std::size_t limit() const;
   [[nodiscard]] bool holds(GangId id) const;
+  /// Its time has come, and it has not started.
+  [[nodiscard]] bool is_late(const Hold& hold) const {
+    return hold.live && hold.start && hold.start <= desk_->now;
+  }
+  [[nodiscard]] std::optional<std::uint32_t> longest_late() const;
   [[nodiscard]] bool worth_another(GangId id, const Rank& rank) const;
   [[nodiscard]] bool allow_beside(const Use& use) const;
   [[nodiscard]] bool trusts_estimates(const Hold& hold) const;

@@ -87,7 +87,7 @@ void Waiting::enter(GangId id) {
   record.shape = shape_of(id);
   record.rank = rank_of(gang);
   const Expected expected = expected_duration(state_, desk_->now, id);
-  record.duration_us = expected.us;
+  record.length = {expected.us, expected.kind};
   record.at_most_us = expected.at_most_us;
   record.sure = expected.sure;
   record.foretold_epoch = state_->epoch;
@@ -95,7 +95,7 @@ void Waiting::enter(GangId id) {
   ++count_;
   Bucket& bucket = line(record.tenant).buckets[record.shape];
   bucket.by_rank.emplace(record.rank, id);
-  bucket.by_duration.emplace(record.rank.low_priority, record.duration_us, record.rank, id);
+  bucket.by_duration.insert(record.rank, id, record.length);
   bucket.held = false;
   Shape& shape = shapes_[record.shape.index()];
   ++shape.waiting;
@@ -162,9 +162,7 @@ void Waiting::leave(GangId id) {
   const auto it = in.buckets.find(record.shape);
   MUSTER_CHECK(it != in.buckets.end(), "a listed gang stands in the bucket of its shape");
   const std::size_t by_rank = it->second.by_rank.erase({record.rank, id});
-  const std::size_t by_duration =
-      it->second.by_duration.erase({record.rank.low_priority, record.duration_us, record.rank, id});
-  MUSTER_CHECK(by_rank == 1 && by_duration == 1,
+  MUSTER_CHECK(by_rank == 1 && it->second.by_duration.erase(record.rank, id, record.length),
                "a listed gang stands in its bucket by rank and by duration");
   // The next of a strict queue may be the first now.
   if (state_->tenant(record.tenant).spec.backfill == BackfillMode::kFifo) activate(record.tenant);
@@ -344,7 +342,7 @@ std::optional<Candidate> Waiting::first_in(const Line& in) const {
         best_rank = &first_rank;
       }
     } else if (!best || best->filling) {
-      const auto& [priority, duration, rank, gang] = *bucket.by_duration.begin();
+      const auto& [priority, duration, rank, gang] = bucket.by_duration.first();
       const std::tuple length(priority, duration);
       if (!best || length < best_length || (length == best_length && rank < *best_rank)) {
         best = Candidate{gang, true};
@@ -416,8 +414,9 @@ void Waiting::check() const {
   for (std::uint32_t t = 0; t < lines_.size(); ++t) {
     for (const auto& [shape, bucket] : lines_[t].buckets) {
       MUSTER_CHECK(!bucket.by_rank.empty(), "no bucket is empty");
-      MUSTER_CHECK(bucket.by_rank.size() == bucket.by_duration.size(),
-                   "both orders of a bucket hold the same gangs");
+      MUSTER_CHECK(
+          bucket.by_rank.size() == bucket.by_duration.size() && bucket.by_duration.consistent(),
+          "both orders of a bucket hold the same gangs");
       MUSTER_CHECK(shapes_[shape.index()].tenants.contains(TenantId(t)),
                    "a shape knows the queues it waits in");
       for (const auto& [rank, id] : bucket.by_rank) {

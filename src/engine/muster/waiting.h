@@ -28,23 +28,11 @@
 #include "engine/model/reason.h"
 #include "engine/model/shared.h"
 #include "engine/muster/desk.h"
+#include "engine/muster/fill_order.h"
+#include "engine/muster/rank.h"
 #include "engine/state/pages.h"
 
 namespace muster::engine {
-
-/// Order inside a queue; the least is served first.
-struct Rank {
-  /// Priority negated.
-  std::int64_t low_priority = 0;
-  /// Members above the minimum come after everybody's minimum.
-  bool surplus = false;
-  /// Dominant share in millionths, where DRF is asked for.
-  std::int64_t drf = 0;
-  std::int64_t created_us = 0;
-  std::uint64_t seq = 0;
-
-  auto operator<=>(const Rank&) const = default;
-};
 
 /// Gangs that are alike for every placement.
 struct Shape {
@@ -68,8 +56,8 @@ struct Shape {
 /// The gangs of one shape in one queue.
 struct Bucket {
   std::set<std::pair<Rank, GangId>> by_rank;
-  /// Of the highest priority the shortest first, for filling gaps.
-  std::set<std::tuple<std::int64_t, std::int64_t, Rank, GangId>> by_duration;
+  /// The same gangs.
+  FillOrder by_duration;
   bool over_limit = false;
   std::uint64_t limit_seen = 0;
   /// Its head may not start before a reservation; shorter ones still may.
@@ -86,7 +74,8 @@ struct WaitRecord {
   TenantId tenant;
   ShapeId shape;
   Rank rank;
-  std::int64_t duration_us = 0;
+  /// How long it was thought to take when it was listed.
+  FillOrder::Length length;
   /// When it passes a reservation it counts as taking so long.
   std::int64_t at_most_us = 0;
   /// Declared, or bounded by a limit: not what others took.
