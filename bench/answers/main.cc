@@ -1,5 +1,6 @@
-// answers_bench [nodes…]: what questions about a cluster cost, by its size; CPU time of this thread. What has a budget is
-// compared with it (checks 23 and 24); a budget that is missed makes the exit status 1.
+// answers_bench [nodes… | records]: what questions about a cluster cost, by its size, and what 200,000 records do; CPU time
+// of this thread. What has a budget is compared with it (checks 23, 24 and 30); a budget that is missed makes the exit
+// status 1.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +13,8 @@
 #include "answers/forecast.h"
 #include "answers/json.h"
 #include "answers/live/live.h"
+#include "answers/records/archive.h"
+#include "answers/records/page.h"
 #include "answers/whatif.h"
 #include "base/random.h"
 #include "engine/engine.h"
@@ -152,6 +155,25 @@ double loop_pause_ms(const Engine& engine) {
   return static_cast<double>(longest.count()) / 1e3;
 }
 
+/// What who types waits for before the decision is made: an engine of the question's own, five questions a second
+/// apart. The first of them, for which the follower itself is made, is left out. Longest, elapsed.
+double copy_wait_ms(const Engine& engine, Follower::Again again) {
+  net::Loop loop;
+  Follower follower(loop, {.engine = [&] { return &engine; }});
+  Duration longest{};
+  loop.run_until_done([&]() -> Task<void> {
+    for (int i = 0; i < 6; ++i) {
+      const Duration asked = loop.monotonic();
+      auto copied = co_await follower.copy(again);
+      if (i > 0) longest = std::max(longest, loop.monotonic() - asked);
+      if (copied) follower.free_later(std::move(*copied));
+      co_await loop.sleep(std::chrono::seconds(1));
+    }
+    co_await follower.stop();
+  }());
+  return static_cast<double>(longest.count()) / 1e3;
+}
+
 void measure(int nodes) {
   World world(nodes);
   Engine& engine = world.engine();
@@ -169,6 +191,8 @@ void measure(int nodes) {
   kept.reset();
   const double pause = loop_pause_ms(engine);
   row("longest pause of the loop meanwhile (wall)", pause, budget(pause, 5));
+  row("a question's copy, made when it comes (wall)", copy_wait_ms(engine, Follower::Again::kNo));
+  row("the same, made beforehand (wall)", copy_wait_ms(engine, Follower::Again::kSoon));
   row("its digest", cost([&] { (void)engine.digest(); }));
   std::vector<engine::Event> told;
   const std::size_t steps = std::min<std::size_t>(1000, world.running() / 4);
@@ -233,14 +257,84 @@ void measure(int nodes) {
   fmt::print("\n");
 }
 
+/// A page of ended jobs as clusters have them.
+std::vector<Record> thousand(int page) {
+  std::vector<Record> out;
+  const Time begin = Time::from_seconds(1'700'000'000) + std::chrono::hours(page);
+  for (int i = 0; i < 1000; ++i) {
+    Record record;
+    record.job = fmt::format("bert-{}", i);
+    record.uid =
+        fmt::format("7f0c{:04x}-9b1d-4c55-{:04x}-2f6a90b1{:04x}", i * 7919 % 65536, page, i);
+    record.ns = fmt::format("team-{}", i % 7);
+    record.kind = "pytorchjob";
+    record.user = fmt::format("user-{}", i % 17);
+    record.queue = fmt::format("q{}", i % 5);
+    record.state = i % 5 == 0 ? "FAILED" : "SUCCEEDED";
+    record.submitted = begin + std::chrono::seconds(i * 3);
+    record.ended = record.submitted + std::chrono::seconds(600 + i % 911);
+    Run run;
+    run.start = record.submitted + std::chrono::seconds(i % 60);
+    run.end = record.ended;
+    run.milli = 8000;
+    run.nodes = {fmt::format("node-{}", i % 100)};
+    run.how = i % 5 == 0 ? "failed" : "succeeded";
+    record.runs.push_back(run);
+    out.push_back(std::move(record));
+  }
+  return out;
+}
+
+void measure_records() {
+  std::vector<Page> pages;
+  std::size_t stored = 0;
+  for (int number = 1; number <= 200; ++number) {
+    pages.push_back(pack_page(number, thousand(number)));
+    stored += json::dump(page_object(pages.back())).size();
+  }
+  fmt::print("200,000 records in 200 pages, {:.1f} MB\n", static_cast<double>(stored) / 1e6);
+  missed += stored <= 25'000'000 ? 0 : 1;
+  Archive archive;
+  const double read = cost([&] {
+    for (Page& page : pages) {
+      const auto records = unpack_page(page);
+      if (!records) std::exit(1);
+      archive.add(std::move(page), *records);
+    }
+  });
+  row("all pages read at the start", read, budget(read, 1000));
+  for (const char* user : {"user-16", "nobody"}) {
+    RecordQuery query;
+    query.user = user;
+    std::size_t found = 0;
+    const double listed = cost([&] {
+      newest_first(archive.pages(), [&](const Summary& one) {
+        found += query.matches(one) ? 1 : 0;
+        return found < query.limit;
+      });
+    });
+    row("a list by user, at most 100",
+        listed,
+        fmt::format("{} rows: {}", found, budget(listed, 20)));
+  }
+  fmt::print("\n");
+}
+
 }  // namespace
 }  // namespace muster::answers
 
 int main(int argc, char** argv) {
   std::vector<int> sizes;
-  for (int i = 1; i < argc; ++i) sizes.push_back(std::atoi(argv[i]));
-  if (sizes.empty()) sizes = {100, 1000, 10'000};
+  bool records = argc == 1;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "records")
+      records = true;
+    else
+      sizes.push_back(std::atoi(argv[i]));
+  }
+  if (sizes.empty() && argc == 1) sizes = {100, 1000, 10'000};
   for (const int nodes : sizes) muster::answers::measure(nodes);
+  if (records) muster::answers::measure_records();
   fmt::print("{} budgets are missed\n", muster::answers::missed);
   return muster::answers::missed == 0 ? 0 : 1;
 }

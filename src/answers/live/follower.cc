@@ -96,7 +96,9 @@ void Follower::free_later(std::shared_ptr<engine::Engine> copy) {
 
 void Follower::let_go() {
   free_later(std::move(engine_));
+  free_later(std::move(spare_));
   engine_.reset();
+  spare_.reset();
   leader_ = nullptr;
   steps_.clear();
   steps_.shrink_to_fit();
@@ -124,10 +126,12 @@ Task<void> Follower::turn() {
 /// Its turn has come; ends it.
 Task<void> Follower::catch_up() {
   const Gate::Pass pass(gate_);
-  const std::shared_ptr<engine::Engine> engine = engine_;
+  const std::shared_ptr<engine::Engine> engine = engine_, spare = spare_;
   const auto steps = std::make_shared<std::vector<Step>>(std::exchange(steps_, {}));
   bool same = true;
-  if (engine) co_await env_.run_on_worker([&] { same = follow(*engine, *steps); });
+  if (engine)
+    co_await env_.run_on_worker(
+        [&] { same = follow(*engine, *steps) && (!spare || follow(*spare, *steps)); });
   if (!same && engine == engine_) {
     ++differences_;
     log::error(
@@ -139,7 +143,39 @@ Task<void> Follower::catch_up() {
   free_->notify();
 }
 
-Task<Result<std::shared_ptr<engine::Engine>>> Follower::copy() {
+/// Its turn has come; ends it.
+Task<std::shared_ptr<engine::Engine>> Follower::take_copy(std::shared_ptr<engine::Engine> of,
+                                                          Again again) {
+  std::shared_ptr<engine::Engine> out;
+  if (again == Again::kSoon) out = std::exchange(spare_, nullptr);
+  if (!out)
+    co_await env_.run_on_worker([&] { out = std::make_shared<engine::Engine>(of->clone()); });
+  busy_ = false;
+  free_->notify();
+  if (again == Again::kSoon && !stopped_) env_.spawn(make_spare());
+  co_return out;
+}
+
+Task<void> Follower::make_spare() {
+  const Gate::Pass pass(gate_);
+  co_await turn();
+  const std::shared_ptr<engine::Engine> engine = engine_;
+  if (engine && !spare_ && !stopped_) {
+    std::shared_ptr<engine::Engine> made;
+    co_await env_.run_on_worker([&] { made = std::make_shared<engine::Engine>(engine->clone()); });
+    // What happened meanwhile has been noted, and is caught up by both.
+    if (engine == engine_) {
+      spare_ = std::move(made);
+    } else {
+      free_later(std::move(made));
+    }
+    without_spare_ = env_.after(options_.spare, [this] { free_later(std::exchange(spare_, {})); });
+  }
+  busy_ = false;
+  free_->notify();
+}
+
+Task<Result<std::shared_ptr<engine::Engine>>> Follower::copy(Again again) {
   const Gate::Pass pass(gate_);
   // What differs is made again once; twice in a row is more than bad luck.
   for (int tries = 0; tries < 2; ++tries) {
@@ -169,10 +205,7 @@ Task<Result<std::shared_ptr<engine::Engine>>> Follower::copy() {
       free_->notify();
       continue;
     }
-    std::shared_ptr<engine::Engine> out;
-    co_await env_.run_on_worker([&] { out = std::make_shared<engine::Engine>(engine->clone()); });
-    busy_ = false;
-    free_->notify();
+    auto out = co_await take_copy(engine, again);
     co_return out;
   }
   Error error = nothing_decides();
@@ -183,6 +216,7 @@ Task<Result<std::shared_ptr<engine::Engine>>> Follower::copy() {
 Task<void> Follower::stop() {
   stopped_ = true;
   letting_go_.reset();
+  without_spare_.reset();
   gate_.close();
   (void)co_await gate_.wait_empty(std::chrono::seconds(10));
   let_go();

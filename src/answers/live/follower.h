@@ -3,7 +3,8 @@
 ///
 /// It is made at the first question, by a copy that the loop does not wait for, and let go when
 /// nobody has asked for a while. From then on the loop only notes what it tells the engine; a worker
-/// catches up. What the follower decides is compared with what was decided, decision by decision: a
+/// catches up. Whoever asks gets a copy of it. Who types asks again and again: for such questions the
+/// next copy is made beforehand and hears the same. What the follower decides is compared with what was decided, decision by decision: a
 /// difference is a bug, is logged, and the follower is made again before it answers anything.
 ///
 /// On the loop, but for what runs on a worker; one worker at a time.
@@ -33,9 +34,10 @@ class Follower {
     /// Copies it beside the loop and hands the copy over before anything else happens to it. Null:
     /// it is copied on the loop.
     std::function<Task<void>(std::function<void(engine::Engine)> take)> copy;
-    Duration kept = std::chrono::minutes(10);  ///< Without a question.
-    std::size_t batch = 1000;                  ///< Steps that are caught up together.
-    std::size_t most = 1'000'000;              ///< More that were not caught up: it is let go.
+    Duration kept = std::chrono::minutes(10);   ///< Without a question.
+    Duration spare = std::chrono::seconds(30);  ///< The same, of the copy that is made beforehand.
+    std::size_t batch = 1000;                   ///< Steps that are caught up together.
+    std::size_t most = 1'000'000;               ///< More that were not caught up: it is let go.
   };
   Follower(Env& env, Options options);
 
@@ -44,8 +46,10 @@ class Follower {
   void decided(Time now, const engine::Plan& plan);
   void took_cells(const engine::cells::Config& config, Time now);
 
+  /// Will the asker soon ask again?
+  enum class Again : std::uint8_t { kNo, kSoon };
   /// An engine of the asker's own that knows what the one that decides knew at the call.
-  Task<Result<std::shared_ptr<engine::Engine>>> copy();
+  Task<Result<std::shared_ptr<engine::Engine>>> copy(Again again = Again::kNo);
 
   /// A copy that nobody needs any more: the answer to a question does not wait for its end.
   void free_later(std::shared_ptr<engine::Engine> copy);
@@ -58,6 +62,7 @@ class Follower {
   [[nodiscard]] std::int64_t made() const { return made_; }
   [[nodiscard]] std::int64_t differences() const { return differences_; }
   [[nodiscard]] bool follows() const { return engine_ != nullptr; }
+  [[nodiscard]] bool has_spare() const { return spare_ != nullptr; }
 
  private:
   struct Decision {
@@ -75,6 +80,8 @@ class Follower {
   void take(const engine::Engine* leader, engine::Engine copy);
   void let_go();
   Task<void> free_beside(std::shared_ptr<engine::Engine> engine);
+  Task<std::shared_ptr<engine::Engine>> take_copy(std::shared_ptr<engine::Engine> of, Again again);
+  Task<void> make_spare();
   Task<void> turn();
   Task<void> catch_up();
   /// False: it decided otherwise.
@@ -83,11 +90,12 @@ class Follower {
   Env& env_;
   Options options_;
   std::shared_ptr<engine::Engine> engine_;  // null: nobody asks
+  std::shared_ptr<engine::Engine> spare_;   // a copy of it that hears the same, for who asks next
   const engine::Engine* leader_ = nullptr;
   std::vector<Step> steps_;  // not caught up
   bool busy_ = false, stopped_ = false;
   std::unique_ptr<Signal> free_;
-  std::unique_ptr<Timer> letting_go_;
+  std::unique_ptr<Timer> letting_go_, without_spare_;
   Gate gate_;
   Duration held_most_{};
   std::int64_t made_ = 0, differences_ = 0;

@@ -19,7 +19,9 @@ using engine::test::pod;
 /// An engine that decides, and who follows it.
 class Leading {
  public:
-  Leading() : engine({}), follower(loop, {.engine = [this] { return &engine; }, .batch = 50}) {}
+  explicit Leading(Duration spare = std::chrono::minutes(1))
+      : engine({}),
+        follower(loop, {.engine = [this] { return &engine; }, .spare = spare, .batch = 50}) {}
 
   void tell(const engine::Event& event) {
     engine.apply(event);
@@ -48,13 +50,22 @@ class Leading {
     }
     if (random.below(3) == 0) decide();
   }
-  std::shared_ptr<Engine> copy() {
+  std::shared_ptr<Engine> copy(Follower::Again again = Follower::Again::kNo) {
     std::shared_ptr<Engine> out;
-    loop.run_until_done([](Follower& asked, std::shared_ptr<Engine>& into) -> Task<void> {
-      const auto made = co_await asked.copy();
-      if (made) into = *made;
-    }(follower, out));
+    loop.run_until_done(
+        [](Follower& asked, Follower::Again how, std::shared_ptr<Engine>& into) -> Task<void> {
+          const auto made = co_await asked.copy(how);
+          if (made) into = *made;
+        }(follower, again, out));
     return out;
+  }
+  /// Until the copy for the next question is there, or is not.
+  bool wait_for_spare(bool there) {
+    loop.run_until_done([](net::Loop& clock, Follower& asked, bool wanted) -> Task<void> {
+      for (int i = 0; i < 500 && asked.has_spare() != wanted; ++i)
+        co_await clock.sleep(std::chrono::milliseconds(10));
+    }(loop, follower, there));
+    return follower.has_spare() == there;
   }
   void close() { loop.run_until_done(follower.stop()); }
 
@@ -103,6 +114,55 @@ TEST(Follower, Check2ADifferenceIsFoundWithinAThousandEventsThoughNobodyAsks) {
   for (int i = 0; i < 900; ++i) world.step();
   world.close();
   EXPECT_EQ(world.follower.differences(), 1) << "found, and told of once";
+}
+
+TEST(Follower, TheCopyThatIsMadeBeforehandKnowsWhatHappenedSince) {
+  Leading world;
+  for (int round = 0; round < 60; ++round) {
+    for (int i = 0; i < 40; ++i) world.step();
+    const auto copy = world.copy(Follower::Again::kSoon);
+    ASSERT_TRUE(copy);
+    EXPECT_EQ(copy->digest(), world.engine.digest()) << "round " << round;
+    ASSERT_TRUE(world.wait_for_spare(true));
+  }
+  EXPECT_EQ(world.follower.made(), 1);
+  EXPECT_EQ(world.follower.differences(), 0);
+  world.close();
+  EXPECT_FALSE(world.follower.has_spare());
+}
+
+TEST(Follower, TheCopyThatIsMadeBeforehandIsLetGoWhenNobodyAsksAgain) {
+  Leading world(std::chrono::milliseconds(100));
+  for (int i = 0; i < 100; ++i) world.step();
+  ASSERT_TRUE(world.copy(Follower::Again::kSoon));
+  ASSERT_TRUE(world.wait_for_spare(true));
+  EXPECT_TRUE(world.wait_for_spare(false));
+  EXPECT_TRUE(world.follower.follows());
+  world.close();
+}
+
+TEST(Follower, OnlyWhoAsksAgainSoonHasACopyMadeBeforehand) {
+  Leading world;
+  for (int i = 0; i < 100; ++i) world.step();
+  ASSERT_TRUE(world.copy());
+  for (int i = 0; i < 100; ++i) world.step();
+  ASSERT_TRUE(world.copy());
+  EXPECT_FALSE(world.follower.has_spare());
+  world.close();
+}
+
+TEST(Follower, NoAnswerComesFromACopyMadeBeforehandThatDiffers) {
+  Leading world;
+  for (int i = 0; i < 100; ++i) world.step();
+  ASSERT_TRUE(world.copy(Follower::Again::kSoon));
+  ASSERT_TRUE(world.wait_for_spare(true));
+  world.engine.apply(engine::NodeUpsert{node("unheard", 8)});
+  for (int i = 0; i < 100; ++i) world.step();
+  const auto copy = world.copy(Follower::Again::kSoon);
+  ASSERT_TRUE(copy);
+  EXPECT_EQ(copy->digest(), world.engine.digest());
+  EXPECT_EQ(world.follower.differences(), 1);
+  world.close();
 }
 
 /// What a world decides from a seed on, asked or not.

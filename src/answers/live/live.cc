@@ -32,7 +32,7 @@ Task<void> Live::stop() {
 }
 
 Task<Result<void>> Live::look(std::function<void(engine::Engine& engine, Time now)> work) {
-  auto copied = co_await follower_.copy();
+  auto copied = co_await follower_.copy(Follower::Again::kSoon);
   if (!copied) co_return fail(copied.error());
   std::shared_ptr<engine::Engine> copy = std::move(*copied);
   const Time now = env_.now();
