@@ -230,8 +230,10 @@ Result<Fd> make_apart(const RootPlan& plan, const std::function<Result<void>()>&
   if (!here || unshare(CLONE_NEWNS) != 0)
     return fail(system_error("make a mount namespace", errno));
   Fd mounts(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
-  Result<void> done = fail(Code::kInternal, "mounts cannot be made private");
-  if (mounts && ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0) done = make();
+  Result<void> done;
+  if (!mounts) done = fail(system_error("open a mount namespace", errno));
+  if (done) done = keep_mounts_apart();
+  if (done) done = make();
   if (done) done = change_root(plan.place + "/merged");
   if (!here.come_back()) return fail(system_error("leave a mount namespace", errno));
   if (!done) return fail(done.error());

@@ -145,6 +145,14 @@ Result<void> restrict_mount(const std::string& path, unsigned attributes, bool e
   return {};
 }
 
+Result<void> keep_mounts_apart() {
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0) return {};
+  if (errno != EINVAL) return fail(system_error("make mounts private", errno));
+  return fail(Code::kInternal,
+              "make mounts private: \"/\" is not a mount, as in a plain chroot; before chroot DIR, "
+              "mount it onto itself with 'mount --bind DIR DIR'");
+}
+
 Result<void> change_root(const std::string& path) {
   if (chdir(path.c_str()) != 0 || syscall(SYS_pivot_root, ".", ".") != 0 ||
       umount2(".", MNT_DETACH) != 0 || chdir("/") != 0)

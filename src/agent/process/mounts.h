@@ -29,6 +29,9 @@ Result<void> attach_at(int root, const std::string& path, int mount);
 /// there, or no mount, is fine.
 Result<void> restrict_mount(const std::string& path, unsigned attributes, bool everything);
 
+/// What is mounted from here on is not seen outside of this mount namespace.
+Result<void> keep_mounts_apart();
+
 /// Makes what is mounted at `path` the root of the caller and of its mount namespace, in which nothing
 /// else is left.
 Result<void> change_root(const std::string& path);

@@ -28,8 +28,8 @@ Result<void> mount_terminals(const ShimConfig& config, const Owner& owner) {
 
 Result<void> make_mounts(const ShimConfig& config, const Owner& owner) {
   if (unshare(CLONE_NEWNS) != 0) return fail(system_error("make a mount namespace", errno));
-  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
-    return fail(system_error("make mounts private", errno));
+  const auto apart = keep_mounts_apart();
+  if (!apart) return apart;
   const auto terminals = mount_terminals(config, owner);
   if (!terminals || config.sandbox.host_ipc) return terminals;
   if (::mount("shm", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0 &&
