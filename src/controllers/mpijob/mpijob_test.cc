@@ -102,6 +102,30 @@ TEST(MPIJobV2, WorkersDoNotWaitForALauncherThatWaitsForThem) {
       3);
 }
 
+// conforms: MPIJob v2beta1 | a worker that has failed when the launcher starts again | stays failed | the same; with gang scheduling it is replaced, as the gang would wait for it for ever
+TEST(MPIJobV2, AFailedWorkerIsReplacedWhenItsGangHasToStartAgain) {
+  TestWorld world(kV2);
+  world.settings.gang = Gang::kVolcano;
+  json::remove(world.job, {"metadata", "annotations"});
+  world.settle(v2beta1::plan);
+  world.all_run();
+  const auto uid = uid_of(world.pod("m-worker-1"));
+  world.phase("m-worker-1", "Failed");
+  world.settle(v2beta1::plan);
+  EXPECT_EQ(uid_of(world.pod("m-worker-1")), uid) << "the launcher still runs";
+  json::Value launcher = world.pod("m-worker-0");
+  json::make(launcher, {"metadata", "name"}) = "m-launcher-2";
+  json::make(launcher, {"metadata", "labels", "training.kubeflow.org/job-role"}) = "launcher";
+  json::remove(launcher, {"spec", "nodeName"});
+  json::make(launcher, {"status"}) = json::Object{{"phase", "Pending"}};
+  world.objects["Pod"]["m-launcher-2"] = launcher;
+  world.settle(v2beta1::plan);
+  world.vanish_terminating();
+  world.settle(v2beta1::plan);
+  EXPECT_NE(uid_of(world.pod("m-worker-1")), uid);
+  EXPECT_EQ(world.names("Pod"), "m-launcher-2 m-worker-0 m-worker-1 m-worker-2");
+}
+
 TEST(MPIJobV1Alpha1, UnitsAreSpreadOverNodes) {
   TestWorld world(R"(
 apiVersion: kubeflow.org/v1alpha1

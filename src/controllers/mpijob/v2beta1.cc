@@ -349,9 +349,24 @@ void delete_podgroup(Sync& sync) {
     sync.plan.actions.push_back(remove(kind, *group));
 }
 
+/// The launcher's pod has come (again) and has no node yet.
+bool launcher_waits(const Sync& sync) {
+  const auto pods = sync.view.all(kinds::kPod);
+  return std::any_of(pods.begin(), pods.end(), [&](const auto* pod) {
+    return label_of(*pod, kube::names::kubeflow::kJobName) == sync.name() &&
+           label_of(*pod, kube::names::kubeflow::kJobRole) == "launcher" && !is_deleting(*pod) &&
+           phase_of(*pod) == "Pending" && json::string_at(*pod, "spec", "nodeName").empty();
+  });
+}
+
 /// The workers that exist, and actions for those that do not. False when a name is taken by
 /// somebody else.
+///
+/// A gang starts whole: a launcher that has to start again, or after a suspension, would wait for ever
+/// for a worker that has failed. That one is replaced. It cannot fail again before the launcher runs,
+/// so the launcher's limit bounds this, too.
 bool ensure_workers(Sync& sync, Objects& workers) {
+  const bool afresh = sync.settings.gang != Gang::kNone && launcher_waits(sync);
   const auto prefix = sync.name() + "-worker-";
   for (const auto* pod : worker_pods(sync)) {
     // Counted by name: with the launcher as a worker the labels are shifted by one.
@@ -372,6 +387,10 @@ bool ensure_workers(Sync& sync, Objects& workers) {
       refuse_foreign(sync.plan, name_of(*pod), "Pod", "MPIJob");
       return false;
     } else {
+      const bool failed =
+          phase_of(*pod) == "Failed" && json::string_at(*pod, "status", "reason") != "Evicted";
+      if (afresh && failed && !is_deleting(*pod))
+        sync.plan.actions.push_back(remove(kinds::kPod, *pod));
       workers.push_back(pod);
     }
   }
