@@ -24,7 +24,7 @@
 #include "agent/node/node_keeper.h"
 #include "agent/node/pod_metrics.h"
 #include "agent/node/run_directory.h"
-#include "agent/pod/pod_worker.h"
+#include "agent/pod/pod_workers.h"
 #include "agent/pod/runtime_choice.h"
 #include "agent/process/process_runtime.h"
 #include "agent/runtimes.h"
@@ -99,13 +99,10 @@ class AgentImpl final : public Agent {
     context_.resolv_conf = [this](const json::Value& pod) {
       return resolv_conf(pod, dns_ ? runtime_->gateway() : "", read_file("/etc/resolv.conf"));
     };
-    const auto find = [this](const std::string& uid) { return find_worker(uid); };
+    context_.sockets = &loop;
+    const auto find = [this](const std::string& uid) { return workers_.find(uid); };
     streams_ = make_stream_server(context_, find);
-    const auto all = [this] {
-      std::vector<std::shared_ptr<PodWorker>> out;
-      for (const auto& [uid, worker] : workers_) out.push_back(worker);
-      return out;
-    };
+    const auto all = [this] { return workers_.all(); };
     metrics_ = make_pod_metrics(context_, all);
     disk_ = std::make_unique<DiskWatch>(context_, all);
     context_.cdi_folders = options_.cdi_folders;
@@ -143,7 +140,7 @@ class AgentImpl final : public Agent {
     informers_.start_all();
     co_await informers_.wait_synced();
     if (policies_) policies_->begin();
-    co_await remove_orphans();
+    co_await workers_.remove_orphans();
     if (image_source_) co_await make_class(kHostClass);
     if (context_.has_cri) co_await make_class(kCriClass);
     keeper_.start();
@@ -156,14 +153,12 @@ class AgentImpl final : public Agent {
     co_await disk_->stop();
     co_await keeper_.stop();
     co_await hollow_.stop();
-    const auto workers = std::move(workers_);
-    workers_.clear();
-    for (const auto& [uid, worker] : workers) worker->detach();
+    const auto uids = workers_.detach_all();
     context_.start_slots.close();
     context_.status_slots.close();
     context_.removal_slots.close();
     if (remove_pods && !options_.hollow) {
-      for (const auto& [uid, worker] : workers) (void)co_await runtime_->remove_sandbox(uid);
+      for (const auto& uid : uids) (void)co_await runtime_->remove_sandbox(uid);
     }
     if (dns_) dns_->stop();
     if (services_) services_->stop();
@@ -276,7 +271,7 @@ class AgentImpl final : public Agent {
     }
     auto found = co_await runtime_->add_cri(std::move(runtime));
     if (!found) co_return fail(found.error());
-    adopt(std::move(*found));
+    workers_.adopt(std::move(*found));
     co_return Result<void>();
   }
 
@@ -286,19 +281,10 @@ class AgentImpl final : public Agent {
       log::warn("agent", "pods of class \"{}\" cannot run: {}", kCriClass, found.error().message);
   }
 
-  void adopt(std::vector<SandboxStatus> found) {
-    for (auto& sandbox : found) {
-      // Before any pod that is new asks for some.
-      context_.gpus.restore(sandbox.id,
-                            read_file(gpu_file(pod_directories(options_.directory, sandbox.id))));
-      adopted_[sandbox.id] = std::move(sandbox);
-    }
-  }
-
   /// Names and digests, of containers that run and of those that are about to.
   std::set<std::string> images_in_use() const {
     std::set<std::string> out;
-    for (const auto& [uid, worker] : workers_) {
+    for (const auto& worker : workers_.all()) {
       const auto& state = worker->state();
       for (const auto* records : {&state.inits, &state.containers, &state.ephemerals}) {
         for (const auto& record : *records) {
@@ -324,14 +310,12 @@ class AgentImpl final : public Agent {
   }
 
   Task<Result<void>> start_runtime() {
-    const auto on_event = [this](RuntimeEvent event) {
-      const auto worker = find_worker(event.sandbox_id);
-      if (worker) worker->on_event(event);
-    };
+    const auto on_event = [this](const RuntimeEvent& event) { workers_.on_event(event); };
     auto found = co_await runtime_->start(on_event);
     if (!found) co_return fail(found.error());
-    adopt(std::move(*found));
-    if (!adopted_.empty()) log::info("agent", "found {} pods of an earlier run", adopted_.size());
+    workers_.adopt(std::move(*found));
+    if (workers_.adopted() > 0)
+      log::info("agent", "found {} pods of an earlier run", workers_.adopted());
     for (const auto& line : runtime_->shortcomings()) log::warn("agent", "{}", line);
     if (runtime_->hides_devices()) {
       std::vector<Gpu> gpus;
@@ -381,17 +365,12 @@ class AgentImpl final : public Agent {
 
   std::vector<AddressedPod> addressed_pods() const {
     std::vector<AddressedPod> out;
-    for (const auto& [uid, worker] : workers_) {
+    for (const auto& worker : workers_.all()) {
       const auto& address = worker->state().pod_ip;
       if (!address.empty() && address != context_.host_ip && !worker->ended())
         out.push_back({worker->pod(), address});
     }
     return out;
-  }
-
-  std::shared_ptr<PodWorker> find_worker(const std::string& uid) const {
-    const auto found = workers_.find(uid);
-    return found == workers_.end() ? nullptr : found->second;
   }
 
   client::EventRecorder& events_of(const std::string& node) {
@@ -428,7 +407,7 @@ class AgentImpl final : public Agent {
       client::InformerHandlers objects;
       objects.on_change = [this, kind = std::string(plural)](const ObjectPtr& before,
                                                              const ObjectPtr& after) {
-        if (before && after) object_changed(kind, *after);
+        if (before && after) workers_.object_changed(kind, *after);
       };
       informers_.get(*resource).add_handlers(std::move(objects));
     }
@@ -477,71 +456,16 @@ class AgentImpl final : public Agent {
       hollow_.update(after);
       return;
     }
-    const std::string uid(kube::uid_of(*after));
-    if (const auto worker = find_worker(uid); worker) {
-      worker->update(after);
-      if (policies_ && before &&
-          (json::at(*before, "metadata", "labels") != json::at(*after, "metadata", "labels") ||
-           kube::pod_finished(*before) != kube::pod_finished(*after)))
-        policies_->changed();
-      return;
-    }
-    std::optional<SandboxStatus> adopted;
-    if (const auto known = adopted_.find(uid); known != adopted_.end()) {
-      adopted = std::move(known->second);
-      adopted_.erase(known);
-    }
-    auto worker = std::make_shared<PodWorker>(
-        context_, after, std::move(adopted), [this](const std::string& done) {
-          workers_.erase(done);
-          if (policies_) policies_->changed();
-        });
-    workers_[uid] = worker;
-    worker->start();
+    workers_.update(after);
+    if (policies_ && before &&
+        (json::at(*before, "metadata", "labels") != json::at(*after, "metadata", "labels") ||
+         kube::pod_finished(*before) != kube::pod_finished(*after)))
+      policies_->changed();
   }
 
   void pod_removed(const std::string& uid) {
     hollow_.removed(uid);
-    if (const auto worker = find_worker(uid); worker) worker->removed();
-  }
-
-  void object_changed(const std::string& kind, const json::Value& object) {
-    const ObjectRef ref(kind, std::string(kube::name_of(object)));
-    for (const auto& [uid, worker] : workers_) {
-      if (kube::namespace_of(*worker->pod()) == kube::namespace_of(object))
-        worker->object_changed(ref);
-    }
-  }
-
-  /// Pods that were deleted, or directories that stayed, while no agent ran.
-  Task<void> remove_orphans() {
-    const auto orphans = std::move(adopted_);
-    adopted_.clear();
-    for (const auto& [uid, sandbox] : orphans) {
-      log::info("agent", "pod {} is gone from the API; its processes are stopped", uid);
-      (void)co_await runtime_->remove_sandbox(uid);
-      context_.gpus.release(uid);
-    }
-    // Listed first and looked up then: what a pod makes that comes meanwhile is not in the list.
-    std::vector<fs::path> found;
-    const auto base = options_.directory;
-    const auto list = [&found, base] {
-      for (const auto* place : {"/pods", "/run"}) {
-        std::error_code error;
-        for (fs::directory_iterator item(base + place, error), end; !error && item != end;
-             item.increment(error))
-          found.push_back(item->path());
-      }
-    };
-    co_await loop_.run_on_worker(list);
-    std::erase_if(found, [this](const fs::path& path) {
-      return workers_.contains(path.filename().string());
-    });
-    const auto remove = [&found] {
-      std::error_code ignored;
-      for (const fs::path& path : found) fs::remove_all(path, ignored);
-    };
-    co_await loop_.run_on_worker(remove);
+    workers_.removed(uid);
   }
 
   net::Loop& loop_;
@@ -553,8 +477,9 @@ class AgentImpl final : public Agent {
   NodeKeeper keeper_;
   HollowPods hollow_;
   std::map<std::string, NodeKind> nodes_;
-  std::map<std::string, std::shared_ptr<PodWorker>> workers_;  // by pod uid
-  std::map<std::string, SandboxStatus> adopted_;  // not yet claimed by a pod of the API
+  PodWorkers workers_{context_, [this] {
+                        if (policies_) policies_->changed();
+                      }};
   std::map<std::string, std::unique_ptr<client::EventRecorder>> recorders_;
   std::unique_ptr<Dns> dns_;
   std::unique_ptr<Services> services_;         // null: names lead to endpoints

@@ -23,11 +23,11 @@
 namespace muster::agent {
 
 namespace image {
-class ImageSource;
+class Source;
 }
 
 struct Context {
-  net::Loop& loop;
+  Env& loop;
   client::Client& client;
   client::Informers& informers;
   Runtime& runtime;
@@ -42,7 +42,7 @@ struct Context {
   bool prefers_cri = false;  // and are, unless they ask for something else
   bool foreign_cri = false;  // it was there before us, with handlers of its own
   /// Null: every image that the file does not name runs on this machine's own files.
-  image::ImageSource* image_source = nullptr;
+  image::Source* image_source = nullptr;
   GpuLedger gpus;
   /// This machine's real GPUs by index, where pods see only their own.
   std::map<int, Gpu> machine_gpus;
@@ -52,6 +52,8 @@ struct Context {
   /// Processes and threads a container may have; 0: as many as the machine.
   std::int64_t pids_max = 0;
   std::function<client::EventRecorder&(const std::string& node)> events_of;
+  /// What sockets live on: ports, probes, streams. Null: there are none, as in a simulation.
+  net::Loop* sockets = nullptr;
   /// Pods that are on their way to their first published status; events wait for them.
   int starting = 0;
   /// Pods being started. A start is work for processors: more at once would make none sooner, and

@@ -14,6 +14,7 @@
 #include "agent/pod/names.h"
 #include "agent/pod/pod_env.h"
 #include "agent/pod/pod_status.h"
+#include "agent/pod/pod_workers.h"
 #include "agent/pod/volume_files.h"
 #include "agent/pod/volumes.h"
 #include "agent/process/address_pool.h"
@@ -287,6 +288,31 @@ TEST(ExitStatus, CarriesTheCode) {
   EXPECT_EQ(exit_status(Result<int>(0)), R"J({"metadata":{},"status":"Success"})J");
   const auto failed = json::parse(exit_status(Result<int>(3)));
   EXPECT_EQ(json::text_at(json::array_at(*failed, "details", "causes")[0], "message"), "3");
+}
+
+TEST(Adopted, WhatEndsBeforeTheApiSaysWhoseItIsHasEnded) {
+  SandboxStatus found{"pod", "10.0.0.1", true, {}};
+  for (const char* id : {"a", "b", "c"}) {
+    ContainerStatus container;
+    container.id = container.name = id;
+    container.state = ContainerState::kRunning;
+    found.containers.push_back(container);
+  }
+  RuntimeEvent ended{"pod", "a", found.containers[0]};
+  ended.status.state = ContainerState::kExited;
+  ended.status.exit_code = 3;
+  const Time now = Time::from_seconds(1'700'000'000);
+  apply(ended, now, found);
+  EXPECT_EQ(found.containers[0].state, ContainerState::kExited);
+  EXPECT_EQ(found.containers[0].exit_code, 3);
+  EXPECT_EQ(found.containers[1].state, ContainerState::kRunning);
+  // All of it is lost.
+  apply({"pod", "", {}}, now, found);
+  EXPECT_FALSE(found.alive);
+  EXPECT_EQ(found.containers[0].exit_code, 3);
+  EXPECT_EQ(found.containers[1].state, ContainerState::kExited);
+  EXPECT_EQ(found.containers[1].exit_code, 137);
+  EXPECT_EQ(found.containers[2].finished, now);
 }
 
 TEST(Hollow, EndsWithItsExitCode) {

@@ -5,13 +5,13 @@
 #include <memory>
 #include <utility>
 
-#include "net/loop/loop.h"
+#include "base/env.h"
 
 namespace muster::agent {
 
 class Slots {
  public:
-  Slots(net::Loop& loop, int count) : loop_(loop), free_(count) {}
+  Slots(Env& loop, int count) : loop_(loop), free_(count) {}
 
   /// Given back when destroyed, or after a while, should its holder hang.
   class Slot {
@@ -47,7 +47,7 @@ class Slots {
   Slot hold();
   static void give_back(Slot::Held& held);
 
-  net::Loop& loop_;
+  Env& loop_;
   int free_;
   bool closed_ = false;
   std::deque<std::shared_ptr<Waiter>> waiting_;

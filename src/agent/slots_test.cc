@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/test_turns.h"
+#include "net/loop/loop.h"
 
 namespace muster::agent {
 namespace {

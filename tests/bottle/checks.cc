@@ -44,7 +44,13 @@ bool of_ended(const json::Value& pod, const std::map<std::string, json::Value>& 
 std::string line_of(const json::Value& pod, bool gone) {
   auto devices = kube::annotation(pod, kube::names::kGpuIndices);
   if (devices.empty()) devices = kube::annotation(pod, hived::kLeafCellIsolation);
-  const auto why = json::string_at(kube::condition(pod, "PodScheduled"), "message");
+  std::string why(json::string_at(kube::condition(pod, "PodScheduled"), "message"));
+  for (const json::Value& container : json::array_at(pod, "status", "containerStatuses")) {
+    why += fmt::format("{}container {}: {}",
+                       why.empty() ? "" : "; ",
+                       json::string_at(container, "name"),
+                       json::dump(json::at(container, "state")));
+  }
   return fmt::format("pod {} ({}, {}): {} GPUs{}, priority {}, {} on \"{}\"{}{}{}",
                      kube::name_of(pod),
                      kube::uid_of(pod).substr(0, 8),
@@ -184,6 +190,13 @@ void Checks::see_pod(const json::Value& pod, bool gone) {
       fail("bound once", fmt::format("pod {} is on {} and was on {}", name, node, first->second));
   } else if (bound_.contains(uid)) {
     fail("bound once", fmt::format("pod {} was on {} and is nowhere", name, bound_.at(uid)));
+  }
+  for (const json::Value& container : json::array_at(pod, "status", "containerStatuses")) {
+    // All that the pods of this world ask for is there.
+    if (json::string_at(container, "state", "waiting", "reason") == "CreateContainerConfigError")
+      fail("configured",
+           fmt::format(
+               "pod {}: {}", name, json::string_at(container, "state", "waiting", "message")));
   }
   const Pod made{name, node, gpus_of(pod), kube::pod_finished(pod)};
   pods_[uid] = made;

@@ -77,6 +77,8 @@ void Cluster::crash(Part part, bool power) {
   for (Process*& each : parts_) {
     if (each == dead) each = nullptr;
   }
+  const bool of_machine = part == Part::kAgent || !options_.apart;
+  if (power && of_machine && options_.machine != nullptr) options_.machine->lose_power();
   if (options_.apart && part != Part::kServer) return;
   place_.reset();
   power ? disk_.lose_power() : disk_.lose_process();
@@ -181,6 +183,11 @@ void Cluster::stand_by(Process& process) {
 Task<void> Cluster::run_agent(Process& process) {
   AgentPart& part = process.agent;
   part.client = client_for(process, "system:muster-agent");
+  if (options_.machine != nullptr) {
+    part.agent = std::make_unique<PodAgent>(process.env, *part.client, *options_.machine);
+    co_await part.agent->start();
+    co_return;
+  }
   part.informers = std::make_unique<client::Informers>(process.env, *part.client);
   part.pods = std::make_unique<agent::HollowPods>(process.env, *part.client, "192.0.2.1");
   client::InformerHandlers handlers;

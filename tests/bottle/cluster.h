@@ -1,7 +1,6 @@
 /// A cluster in the bottle: the objects of `muster up`, wired as src/main/cluster.cc wires them, in
 /// one simulated process, or apart: the API server with its store, scheduler and controllers as
-/// `muster run` has them, and the agent of hollow nodes, each in a process of its own that dies
-/// alone. Apart, there may be two `muster run` that elect a leader.
+/// `muster run` has them, and the agent, each in a process of its own that dies alone. Apart, there may be two `muster run` that elect a leader.
 #pragma once
 
 #include <functional>
@@ -15,6 +14,7 @@
 #include "controllers/controllers.h"
 #include "disk.h"
 #include "link.h"
+#include "pod_agent.h"
 #include "scheduler/service.h"
 #include "sim_env.h"
 #include "store/store.h"
@@ -41,11 +41,12 @@ struct WorkPart {
   std::unique_ptr<client::LeaderElector> elector;  // null: it is the only one
 };
 
-/// What follows hollow pods.
+/// What follows hollow pods, or those of a machine.
 struct AgentPart {
   std::unique_ptr<client::Client> client;
   std::unique_ptr<client::Informers> informers;
   std::unique_ptr<agent::HollowPods> pods;
+  std::unique_ptr<PodAgent> agent;
 };
 
 /// node-0, node-1, …
@@ -56,6 +57,7 @@ struct ClusterOptions {
   bool elected = false;  // apart: two that elect a leader
   int nodes = 3;
   int gpus = 4;
+  Machine* machine = nullptr;  // where pods run; null: they are hollow
   scheduler::Config policy;
   /// In the server's process, each time it has started.
   std::function<Task<void>(SimEnv&, ServerPart&)> on_served;

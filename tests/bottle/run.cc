@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "users.h"
 
 namespace muster::bottle {
@@ -21,6 +24,7 @@ class Run {
         tenants_(has_tenants(options)),
         cells_(tenants_ && lots_.chance(60)),
         policies_(tenants_ && lots_.chance(50)),
+        machine_(make_machine()),
         checks_(world_, kGpus, tenants_),
         cluster_(world_, disk_, cluster_options()),
         users_(world_, cluster_.place(), checks_, [this](std::string line) { tell(line); }) {}
@@ -53,6 +57,10 @@ class Run {
     outcome_.actions = users_.actions();
     outcome_.virtual_s = world_.now().seconds() - 1'800'000'000;
     count_faults();
+    if (machine_) {
+      std::error_code ignored;
+      std::filesystem::remove_all(machine_->directory(), ignored);
+    }
     return std::move(outcome_);
   }
 
@@ -75,6 +83,7 @@ class Run {
     made.elected = made.apart && shape.chance(50);
     elected_ = made.elected;
     made.gpus = kGpus;
+    made.machine = machine_.get();
     if (cells_) made.nodes = kNodesOfCells;
     made.on_served = [this](SimEnv& env, ServerPart& server) {
       tell("API server: serves");
@@ -121,6 +130,7 @@ class Run {
     users_.act();
     meddle(random);
     if (tenants_) meddle_with_tenants();
+    if (machine_) meddle_with_machine();
     if (random.chance(30)) start_what_is_down();
   }
 
@@ -205,6 +215,32 @@ class Run {
     }
   }
 
+  /// A quarter of the seeds: their pods have workers, and run on a machine.
+  std::unique_ptr<Machine> make_machine() {
+    if (options_.seed % 4 != 3 && options_.broken != "configured") return nullptr;
+    char folder[] = "/tmp/bottle-XXXXXX";
+    MUSTER_CHECK(::mkdtemp(folder) != nullptr, "a folder for the files of pods");
+    return std::make_unique<Machine>(world_, options_.seed ^ 0x6d616368, folder);
+  }
+
+  void meddle_with_machine() {
+    const std::uint64_t what = machine_lots_.below(1000);
+    if (what < 40) {
+      const std::string broken = machine_->break_something();
+      if (!broken.empty()) tell("machine: " + broken);
+    } else if (what < 60) {
+      machine_->set_registry(!machine_->registry());
+      tell(machine_->registry() ? "registry: is back" : "registry: is gone");
+    } else if (what < 80) {
+      machine_->forget_images();
+      tell("machine: its images are removed");
+    } else if (what < 110) {
+      const std::uint64_t trouble = machine_lots_.chance(50) ? 0 : machine_lots_.below(300);
+      machine_->set_trouble(trouble);
+      tell(fmt::format("machine: {} of 1000 starts and pulls fail", trouble));
+    }
+  }
+
   Part any_part(Random& random) const { return kParts[random.below(elected_ ? 4 : 3)]; }
 
   /// A store that has failed for good is what a supervisor restarts.
@@ -223,6 +259,10 @@ class Run {
     tell("all is mended");
     cluster_.place().faults = {};
     disk_.mend();
+    if (machine_) {
+      machine_->set_registry(true);
+      machine_->set_trouble(0);
+    }
     for (int i = 0; i < 40; ++i) {
       start_what_is_down();
       pass(std::chrono::seconds(5));
@@ -279,6 +319,7 @@ class Run {
     if (what == "limits kept") checks_.promises().limit("queue default", 0, world_.now());
     if (what == "devices once") users_.share_a_device();
     if (what == "order kept") users_.pass_somebody();
+    if (what == "configured") users_.want_what_is_not_there();
   }
 
   void count_faults() {
@@ -305,6 +346,17 @@ class Run {
              {"limits looked at", checks_.promises().counts().limits},
              {"starts beside somebody who waits", checks_.promises().counts().starts}})
       outcome_.faults[name] += count;
+    if (!machine_) return;
+    const Machine::Counts& machine = machine_->counts();
+    for (const auto& [name, count] : std::initializer_list<std::pair<const char*, std::uint64_t>>{
+             {"images pulled", machine.pulls},
+             {"images that could not be pulled", machine.pulls_failed},
+             {"sandboxes refused", machine.sandboxes_refused},
+             {"sandboxes lost", machine.sandboxes_lost},
+             {"containers that did not start", machine.starts_failed},
+             {"containers killed", machine.killed},
+             {"pods that a new agent found running", machine.adopted}})
+      outcome_.faults[name] += count;
   }
 
   const RunOptions options_;
@@ -312,7 +364,9 @@ class Run {
   Disk disk_;
   SimWorld world_;
   Random lots_;  // of what only some seeds have, so that the others stay as they were
+  Random machine_lots_{options_.seed ^ 0x1057};
   const bool tenants_, cells_, policies_;
+  const std::unique_ptr<Machine> machine_;  // null: pods are hollow
   Checks checks_;
   Cluster cluster_;
   Users users_;
@@ -340,7 +394,8 @@ const std::vector<std::string>& breakable() {
                                                  "nothing leaked",
                                                  "limits kept",
                                                  "devices once",
-                                                 "order kept"};
+                                                 "order kept",
+                                                 "configured"};
   return names;
 }
 

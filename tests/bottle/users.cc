@@ -489,6 +489,16 @@ void Users::take_gpus_twice() {
   }
 }
 
+void Users::want_what_is_not_there() {
+  json::Value pod = named("v1", "Pod", "wants");
+  json::make(pod, {"spec"}) = json::at(pod_template({.seconds = 60}), "spec");
+  json::make(pod, {"spec", "nodeName"}) = "node-0";
+  const json::Value source = {{"configMapRef", {{"name", "nowhere"}}}};
+  json::make(pod, {"spec", "containers"}).as_array()[0].as_object()["envFrom"] =
+      json::Array{source};
+  env_.spawn(create(&r::kPods, pod));
+}
+
 void Users::bind_in_part() {
   for (int i = 0; i < 2; ++i) {
     json::Value pod = named("v1", "Pod", fmt::format("part-{}", i));

@@ -43,6 +43,7 @@ class Users {
 
   // What --break does.
   void take_gpus_twice();
+  void want_what_is_not_there();
   void bind_in_part();
   void write_without_end();
   void run_for_ever();

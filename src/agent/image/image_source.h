@@ -36,7 +36,7 @@ struct SourceOptions {
 /// Fails with what was wanted, unless it is none, containerd or a socket.
 Result<void> check_source(const std::string& source);
 
-class ImageSource {
+class ImageSource final : public Source {
  public:
   ImageSource(net::Loop& loop, SourceOptions options);
 
@@ -45,14 +45,13 @@ class ImageSource {
   /// `clean`: our own containerd ends with us.
   Task<void> stop(bool clean);
 
-  /// Archives have been imported: what is not there now is not there.
-  Task<void> wait_ready();
-  Pulls& pulls() { return pulls_; }
+  /// Archives have been imported.
+  Task<void> wait_ready() override;
+  Pulls& pulls() override { return pulls_; }
   [[nodiscard]] std::string socket() const;
   /// A containerd that muster started for itself.
   [[nodiscard]] bool own() const { return options_.source == "containerd"; }
-  /// For the node's status: the largest 50, as last seen.
-  [[nodiscard]] const json::Array& node_images() const { return node_images_; }
+  [[nodiscard]] const json::Array& node_images() const override { return node_images_; }
 
  private:
   Task<void> begin(std::shared_ptr<bool> alive);

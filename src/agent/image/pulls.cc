@@ -73,7 +73,7 @@ std::pair<std::string, std::string> pull_failure(const std::string& image,
   return {"ErrImagePull", error};
 }
 
-Pulls::Pulls(net::Loop& loop, ImageStore& store, PullOptions options)
+Pulls::Pulls(Env& loop, PulledImages& store, PullOptions options)
     : loop_(loop),
       store_(store),
       options_(std::move(options)),

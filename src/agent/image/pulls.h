@@ -13,7 +13,7 @@
 #include "agent/image/credentials.h"
 #include "agent/image/image_file.h"
 #include "agent/image/image_store.h"
-#include "net/loop/loop.h"
+#include "base/env.h"
 
 namespace muster::agent::image {
 
@@ -47,7 +47,7 @@ struct PullOptions {
 
 class Pulls {
  public:
-  Pulls(net::Loop& loop, ImageStore& store, PullOptions options);
+  Pulls(Env& loop, PulledImages& store, PullOptions options);
   ~Pulls();
 
   /// The quick way: the image is there, the policy lets it be used and the pod may use it. Absent:
@@ -83,8 +83,8 @@ class Pulls {
   void remember(const std::string& id, const Login& login, bool of_machine);
   void save() const;
 
-  net::Loop& loop_;
-  ImageStore& store_;
+  Env& loop_;
+  PulledImages& store_;
   PullOptions options_;
   Credentials of_machine_;  // of the image file's registries: anybody's
   std::map<std::string, std::shared_ptr<Pull>> under_way_;
@@ -96,6 +96,17 @@ class Pulls {
   std::map<std::string, std::set<std::string>> pulled_with_;
   std::map<std::string, Time> used_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+/// Where a pod's images come from, as its worker sees it.
+class Source {
+ public:
+  virtual ~Source() = default;
+  /// What is not there now is not there.
+  virtual Task<void> wait_ready() = 0;
+  virtual Pulls& pulls() = 0;
+  /// For the node's status: the largest 50, as last seen.
+  [[nodiscard]] virtual const json::Array& node_images() const = 0;
 };
 
 /// Go's text for a span of time, in whole milliseconds: 312ms, 1.2s, 1m2.5s.

@@ -282,11 +282,11 @@ Result<void> Dns::start() {
         fmt::format(
             "names of services will not resolve: bind {}:53: {}", address_, std::strerror(errno)));
   }
-  socket_ = net::make_descriptor(context_.loop, fd);
+  socket_ = net::make_descriptor(*context_.sockets, fd);
   std::ifstream file("/etc/resolv.conf");
   std::stringstream machine;
   machine << file.rdbuf();
-  forwarder_ = std::make_unique<DnsForwarder>(context_.loop, fd);
+  forwarder_ = std::make_unique<DnsForwarder>(*context_.sockets, fd);
   if (!forwarder_->start(machine.str())) forwarder_.reset();
   context_.loop.spawn(serve(socket_));
   return {};

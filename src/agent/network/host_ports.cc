@@ -24,10 +24,10 @@ std::vector<HostPorts::Problem> HostPorts::open(const json::Value& pod,
         ports.target_port = static_cast<int>(json::int_at(port, "containerPort"));
         Result<void> opened;
         if (protocol == "TCP") {
-          tcp_.push_back(std::make_unique<TcpProxy>(loop_));
+          tcp_.push_back(std::make_unique<TcpProxy>(*loop_));
           opened = tcp_.back()->start(std::move(ports));
         } else if (protocol == "UDP") {
-          udp_.push_back(std::make_unique<UdpProxy>(loop_));
+          udp_.push_back(std::make_unique<UdpProxy>(*loop_));
           opened = udp_.back()->start(std::move(ports));
         } else {
           problems.push_back({"HostPortNotSupported",

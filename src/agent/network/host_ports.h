@@ -13,7 +13,8 @@ namespace muster::agent {
 
 class HostPorts {
  public:
-  explicit HostPorts(net::Loop& loop) : loop_(loop) {}
+  /// Null: none can be opened, and none is.
+  explicit HostPorts(net::Loop* loop) : loop_(loop) {}
   struct Problem {
     const char* reason;
     std::string message;
@@ -23,7 +24,7 @@ class HostPorts {
   void close();
 
  private:
-  net::Loop& loop_;
+  net::Loop* loop_;
   std::vector<std::unique_ptr<TcpProxy>> tcp_;
   std::vector<std::unique_ptr<UdpProxy>> udp_;
 };

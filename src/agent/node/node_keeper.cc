@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "agent/image/image_source.h"
+#include "agent/image/pulls.h"
 #include "agent/node/node_address.h"
 #include "agent/node/node_info.h"
 #include "base/log.h"

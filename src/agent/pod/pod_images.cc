@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include "agent/image/image_source.h"
+#include "agent/image/pulls.h"
 #include "agent/pod/runtime_choice.h"
 #include "kube/meta.h"
 

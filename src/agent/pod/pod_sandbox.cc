@@ -88,6 +88,7 @@ Task<Result<void>> PodSandbox::refresh_volumes() {
   co_await life_.context.loop.run_on_worker(work);
   if (!prepared) co_return fail(prepared.error());
   volumes_ = std::move(*prepared);
+  knows_volumes_ = true;
   co_return Result<void>();
 }
 

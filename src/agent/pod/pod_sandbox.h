@@ -12,7 +12,7 @@ namespace muster::agent {
 
 class PodSandbox {
  public:
-  explicit PodSandbox(PodLife& life) : life_(life), host_ports_(life.context.loop) {}
+  explicit PodSandbox(PodLife& life) : life_(life), host_ports_(life.context.sockets) {}
 
   /// The runtime has one of an agent before this one.
   void adopt() { known_ = true; }
@@ -26,6 +26,8 @@ class PodSandbox {
   GpuAnswer take_gpus();
 
   Task<Result<void>> refresh_volumes();
+  /// That has succeeded once. Not so at first for a sandbox that was found.
+  [[nodiscard]] bool knows_volumes() const { return knows_volumes_; }
   /// When the first of its tokens wants to be renewed; zero: none does.
   [[nodiscard]] Time renew_at() const { return tokens_.renew_at(); }
   [[nodiscard]] const Objects& objects() const { return objects_; }
@@ -50,6 +52,7 @@ class PodSandbox {
   Time retry_at_;
   int failures_ = 0;
   PreparedVolumes volumes_;
+  bool knows_volumes_ = false;
   Objects objects_;
   PodTokens tokens_;
   HostPorts host_ports_;

@@ -11,6 +11,15 @@ namespace muster::agent {
 using json::at;
 using json::text;
 
+namespace {
+
+/// Who waits for a status to be written waits for so many failures in a row, some twenty seconds.
+constexpr int kPatience = 10;
+constexpr Duration kRetryFirst = std::chrono::milliseconds(200),
+                   kRetryMax = std::chrono::seconds(10);
+
+}  // namespace
+
 PodStatusWriter::PodStatusWriter(PodLife& life)
     : life_(life),
       published_(at(*life.pod, "status")),
@@ -38,7 +47,7 @@ void PodStatusWriter::publish() {
 }
 
 Task<void> PodStatusWriter::patch(std::shared_ptr<void> keep) {
-  int failures = 0;
+  failures_ = 0;
   while (changed_ && !life_.gone && !life_.detached) {
     auto slot = co_await life_.context.status_slots.take();
     if (life_.gone || life_.detached) break;
@@ -61,15 +70,20 @@ Task<void> PodStatusWriter::patch(std::shared_ptr<void> keep) {
     slot.release();
     if (written) {
       published_ = std::move(status);
-      failures = 0;
+      failures_ = 0;
       continue;
     }
     if (written.error().code == Code::kNotFound || written.error().code == Code::kConflict)
       break;  // deleted, or another pod of the same name
     log::warn("agent", "status of pod {}/{}: {}", ns, name, written.error().message);
-    if (++failures > 10) break;
+    // For as long as it takes: nobody else will ever say how the pod ended.
     changed_ = true;
-    co_await life_.context.loop.sleep(std::chrono::milliseconds(100 << std::min(failures, 5)));
+    if (++failures_ == kPatience) {
+      no_longer_starting();
+      patched_->notify();
+    }
+    const Duration pause = kRetryFirst * (1 << std::min(failures_ - 1, 10));
+    co_await life_.context.loop.sleep(std::min(pause, kRetryMax));
   }
   patching_ = false;
   no_longer_starting();
@@ -78,7 +92,7 @@ Task<void> PodStatusWriter::patch(std::shared_ptr<void> keep) {
 
 Task<void> PodStatusWriter::flush() {
   publish();
-  while (patching_) co_await patched_->wait(Duration::zero());
+  while (patching_ && failures_ < kPatience) co_await patched_->wait(Duration::zero());
 }
 
 }  // namespace muster::agent

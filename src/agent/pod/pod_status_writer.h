@@ -20,7 +20,7 @@ class PodStatusWriter {
   void rest();
 
   void publish();
-  /// Returns when what there is to say is written, or cannot be.
+  /// Returns when what there is to say is written, or cannot be for a while.
   Task<void> flush();
 
  private:
@@ -30,6 +30,7 @@ class PodStatusWriter {
   json::Value published_;    // the status as last written (or read)
   const bool was_terminal_;  // already so when first seen: the published status stays as it is
   bool patching_ = false;
+  int failures_ = 0;       // of the write that is due, in a row
   bool starting_ = false;  // counted in Context::starting
   bool changed_ = false;   // since the status was last computed
   std::unique_ptr<Signal> patched_;

@@ -21,6 +21,8 @@ using json::text;
 using std::chrono::seconds;
 
 constexpr std::size_t kEphemeralsMax = 64;
+/// Volumes that could not be brought up to date: the API server did not answer.
+constexpr Duration kRefreshAgain = seconds(2);
 
 /// The nearer of two wake-up times; zero means none.
 Duration sooner(Duration a, Duration b) {
@@ -76,6 +78,9 @@ void PodWorker::recall_containers(const std::optional<SandboxStatus>& adopted) {
   add_ephemerals();
   if (!adopted) return;
   sandbox_.adopt();
+  // Its volumes and tokens are known to nobody yet: containers that are still to start need them, and
+  // tokens run out.
+  volumes_stale_ = true;
   life_.state.sandbox_ready = adopted->alive;
   life_.state.pod_ip = adopted->address.empty() ? life_.context.host_ip : adopted->address;
   for (const auto& container : adopted->containers) {
@@ -284,7 +289,12 @@ Task<Duration> PodWorker::sync_running() {
   } else if (volumes_stale_ || (sandbox_.renew_at() && sandbox_.renew_at() <= now)) {
     volumes_stale_ = false;
     const auto refreshed = co_await sandbox_.refresh_volumes();
-    if (!refreshed) log::warn("agent", "pod {}: {}", life_.uid, refreshed.error().message);
+    if (!refreshed) {
+      log::warn("agent", "pod {}: {}", life_.uid, refreshed.error().message);
+      volumes_stale_ = true;
+      pause = sooner(pause, kRefreshAgain);
+      if (!sandbox_.knows_volumes()) co_return pause;
+    }
   }
   if (const auto renew = sandbox_.renew_at(); renew)
     pause = sooner(pause, until(renew, life_.context.loop.now()));

@@ -66,7 +66,7 @@ Task<CheckResult> check_http(Context& context,
   options.insecure = true;
   options.connect_timeout = target.timeout;
   options.request_timeout = target.timeout;
-  auto client = net::make_client(context.loop, options);
+  auto client = net::make_client(*context.sockets, options);
   if (!client) co_return CheckResult{false, client.error().message};
   net::Request request;
   request.method = "GET";
@@ -92,7 +92,7 @@ Task<CheckResult> check_tcp(Context& context,
                             ProbeTarget target) {
   const auto host = at(action, "host").is_null() ? target.address : text(at(action, "host"));
   const int port = port_of(at(action, "port"), spec);
-  const auto connected = co_await net::connect_tcp(context.loop, host, port, target.timeout);
+  const auto connected = co_await net::connect_tcp(*context.sockets, host, port, target.timeout);
   co_return CheckResult{
       connected.has_value(),
       connected ? "" : fmt::format("dial tcp {}:{}: {}", host, port, connected.error().message)};
@@ -108,6 +108,7 @@ Task<CheckResult> run_check(Context& context,
     auto result = co_await check_exec(context, exec, std::move(target));
     co_return result;
   }
+  if (context.sockets == nullptr) co_return CheckResult{false, "there are no sockets here"};
   if (const auto& http = at(action, "httpGet"); !http.is_null()) {
     auto result = co_await check_http(context, http, container_spec, std::move(target));
     co_return result;
@@ -117,7 +118,7 @@ Task<CheckResult> run_check(Context& context,
     co_return result;
   }
   if (const auto& grpc = at(action, "grpc"); !grpc.is_null()) {
-    auto result = co_await grpc_health_check(context.loop,
+    auto result = co_await grpc_health_check(*context.sockets,
                                              target.address,
                                              static_cast<int>(json::int_at(grpc, "port")),
                                              text(at(grpc, "service")),

@@ -143,7 +143,7 @@ Task<void> serve_log(Context& context,
   const auto began = co_await writer.start(std::move(head));
   if (!began) co_return;
   const auto watch =
-      follow ? watch_directory(context.loop, fs::path(path).parent_path().string()) : nullptr;
+      follow ? watch_directory(*context.sockets, fs::path(path).parent_path().string()) : nullptr;
   if (watch) writer.on_close([watch] { watch->close(); });
   LogDecoder decoder(options);
   std::int64_t budget = options.limit_bytes;

@@ -147,7 +147,7 @@ Task<void> serve_channels(Context& context,
                           std::string sandbox_id,
                           std::vector<std::string> ports,
                           std::unique_ptr<net::WebSocket> socket) {
-  auto relay = std::make_shared<ChannelRelay>(context.loop);
+  auto relay = std::make_shared<ChannelRelay>(*context.sockets);
   relay->socket = std::move(socket);
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const int port = static_cast<int>(parse_int(ports[i]).value_or(0));
@@ -192,7 +192,7 @@ Task<void> serve_port_forward(Context& context,
     auto upgraded = co_await writer.upgrade_raw(std::move(headers));
     if (!upgraded) co_return;
     auto session =
-        net::make_spdy_session(context.loop, std::move(*upgraded), net::SpdyRole::kServer);
+        net::make_spdy_session(*context.sockets, std::move(*upgraded), net::SpdyRole::kServer);
     co_await serve_session(context, worker->uid(), std::move(session));
     co_return;
   }
@@ -211,8 +211,9 @@ Task<void> serve_port_forward(Context& context,
   auto upgraded = co_await writer.upgrade_websocket(protocol);
   if (!upgraded) co_return;
   if (protocol.starts_with("SPDY")) {
-    auto bytes = net::make_websocket_bytes(context.loop, std::move(*upgraded));
-    auto session = net::make_spdy_session(context.loop, std::move(bytes), net::SpdyRole::kServer);
+    auto bytes = net::make_websocket_bytes(*context.sockets, std::move(*upgraded));
+    auto session =
+        net::make_spdy_session(*context.sockets, std::move(bytes), net::SpdyRole::kServer);
     co_await serve_session(context, worker->uid(), std::move(session));
   } else {
     co_await serve_channels(context, worker->uid(), target.all("ports"), std::move(*upgraded));

@@ -135,7 +135,7 @@ Task<void> serve_websocket(Context& context,
   }
   auto upgraded = co_await writer.upgrade_websocket(protocol);
   if (!upgraded) co_return;
-  auto relay = std::make_shared<Relay>(context.loop);
+  auto relay = std::make_shared<Relay>(*context.sockets);
   relay->socket = std::move(*upgraded);
   auto session = co_await open_session(context, call);
   if (!session) {
@@ -149,13 +149,13 @@ Task<void> serve_websocket(Context& context,
   const auto pump = [&](net::ByteStream* stream, Channel channel) {
     if (stream == nullptr) return;
     ++relay->pumping;
-    context.loop.spawn(pump_to_channel(context.loop, relay, stream, channel));
+    context.loop.spawn(pump_to_channel(*context.sockets, relay, stream, channel));
   };
   pump(relay->session->stdout_stream(), kStdout);
   pump(relay->session->stderr_stream(), kStderr);
   context.loop.spawn(read_channels(relay, call.attach));
   const auto code = co_await relay->session->wait();
-  co_await drain(context.loop, relay);
+  co_await drain(*context.sockets, relay);
   if (!relay->broken) (void)co_await write_channel(relay, kError, exit_status(code));
   co_await relay->socket->close(1000, "");
   relay->broken = true;
@@ -273,13 +273,13 @@ Task<void> serve_spdy(Context& context,
   auto upgraded = co_await writer.upgrade_raw(std::move(headers));
   if (!upgraded) co_return;
   const std::shared_ptr<net::SpdySession> spdy =
-      net::make_spdy_session(context.loop, std::move(*upgraded), net::SpdyRole::kServer);
+      net::make_spdy_session(*context.sockets, std::move(*upgraded), net::SpdyRole::kServer);
   auto streams = co_await accept_streams(*spdy, call);
   if (!streams) {
     spdy->close();
     co_return;
   }
-  auto relay = std::make_shared<Relay>(context.loop);
+  auto relay = std::make_shared<Relay>(*context.sockets);
   auto session = co_await open_session(context, call);
   if (!session) {
     (void)co_await streams->error->write(exit_status(tl::unexpected<Error>(session.error())));
@@ -291,7 +291,7 @@ Task<void> serve_spdy(Context& context,
   const auto pump = [&](net::ByteStream* from, const std::shared_ptr<net::SpdyStream>& to) {
     if (from == nullptr || !to) return;
     ++relay->pumping;
-    context.loop.spawn(pump_stream(context.loop, relay, from, to));
+    context.loop.spawn(pump_stream(*context.sockets, relay, from, to));
   };
   pump(relay->session->stdout_stream(), streams->out);
   pump(relay->session->stderr_stream(), streams->err);
@@ -300,7 +300,7 @@ Task<void> serve_spdy(Context& context,
   if (streams->resize) context.loop.spawn(read_sizes(relay, streams->resize));
   context.loop.spawn(watch_client(spdy, relay, call.attach));
   const auto code = co_await relay->session->wait();
-  co_await drain(context.loop, relay);
+  co_await drain(*context.sockets, relay);
   (void)co_await streams->error->write(exit_status(code));
   (void)co_await streams->error->finish();
   co_await spdy->shutdown();
