@@ -56,9 +56,8 @@ void validate_strategy(const Value& spec, Causes& causes) {
     const bool above =
         json::as_string(surge).ends_with('%') &&
         parse_int(json::as_string(surge).substr(0, json::as_string(surge).size() - 1));
-    if (!above)
-      validate_int_or_percent(
-          surge, "spec.strategy.rollingUpdate.maxSurge", causes);  // a surge may exceed 100%
+    // A surge may exceed 100%.
+    if (!above) validate_int_or_percent(surge, "spec.strategy.rollingUpdate.maxSurge", causes);
   }
   const Value& deadline = json::at(spec, "progressDeadlineSeconds");
   if (!deadline.is_null()) {

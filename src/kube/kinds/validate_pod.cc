@@ -781,9 +781,8 @@ void validate_pod_update(const Value& updated, const Value& live, Causes& causes
   const bool gated = !old_gates.empty();
   std::vector<std::string_view> free = {
       "activeDeadlineSeconds", "tolerations", "schedulingGates", "ephemeralContainers"};
-  if (gated)
-    free.insert(free.end(),
-                {"nodeSelector", "affinity"});  // a gated pod's placement may still be narrowed
+  // A gated pod's placement may still be narrowed.
+  if (gated) free.insert(free.end(), {"nodeSelector", "affinity"});
   const Value& grace = json::at(before, "terminationGracePeriodSeconds");
   if (json::as_int(grace) < 0 && json::int_at(now, "terminationGracePeriodSeconds") == 1)
     free.push_back("terminationGracePeriodSeconds");
