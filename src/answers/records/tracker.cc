@@ -425,9 +425,13 @@ void Tracker::stop_waiting(Tracked& job, Time at) {
 void Tracker::forget_if_nothing(Tracked& job) {
   if (!job.deleted || !job.held.empty()) return;
   if (job.noted && !job.record.over()) return;
-  leaving_.erase(job.uid);
+  // Either map may own it: nothing is asked of it once it is taken out.
   const auto found = jobs_.find(job.key);
-  if (found != jobs_.end() && found->second.get() == &job) jobs_.erase(found);
+  if (found != jobs_.end() && found->second.get() == &job) {
+    jobs_.erase(found);
+  } else if (const auto old = leaving_.find(job.uid); old != leaving_.end()) {
+    leaving_.erase(old);
+  }
 }
 
 // ---------------------------------------------------------------------------- what others tell

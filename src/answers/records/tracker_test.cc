@@ -145,6 +145,31 @@ TEST(Tracker, ARecordKnowsWhatItsPodsAreCalled) {
   });
 }
 
+/// Deleted and submitted again under its name while a task of the first still runs: two jobs.
+TEST(Tracker, AJobThatComesAgainDoesNotTakeTheFirstOnesTasks) {
+  Kept kept;
+  PodSays says = lone("sweep-worker-0");
+  says.job = "sweep";
+  says.job_uid = "uid-first";
+  says.node = "n1";
+  says.bound = kBegin;
+  says.phase = "Running";
+  const auto first = object(job_json("sweep", "uid-first", says));
+  const auto pod = object(pod_json(says));
+  kept.tracker.job_changed(JobKind::kVcJob, nullptr, first, kBegin);
+  kept.tracker.pod_changed(nullptr, pod, kBegin);
+  kept.tracker.job_changed(JobKind::kVcJob, first, nullptr, kBegin + std::chrono::seconds(5));
+  kept.tracker.job_changed(JobKind::kVcJob,
+                           nullptr,
+                           object(job_json("sweep", "uid-second", says)),
+                           kBegin + std::chrono::seconds(6));
+  kept.tracker.pod_changed(pod, nullptr, kBegin + std::chrono::seconds(10));
+  ASSERT_TRUE(kept.records.contains("uid-first"));
+  EXPECT_EQ(kept.records.at("uid-first").runs.back().end, kBegin + std::chrono::seconds(10));
+  // The first is over and forgotten; of the second there is nothing to tell yet.
+  kept.tracker.each([&](Tracked& job) { ADD_FAILURE() << job.uid; });
+}
+
 TEST(Tracker, AJobThatNeverWaitsIsWrittenOnceAtItsEnd) {
   Kept kept;
   PodSays says = lone("p");
