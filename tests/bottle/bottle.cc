@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string_view>
@@ -156,6 +157,9 @@ Report end(Child& child, bool unfinished = false) {
   int status = 0;
   while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
+  // One that was ended or died has left them behind.
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_of(child.pid), ignored);
   Report report = WIFEXITED(status) ? parse(child.text) : Report{};
   if (!report.ended && !unfinished) {
     report.check = "lives";

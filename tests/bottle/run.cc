@@ -1,8 +1,8 @@
 #include "run.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "users.h"
@@ -218,8 +218,10 @@ class Run {
   /// A quarter of the seeds: their pods have workers, and run on a machine.
   std::unique_ptr<Machine> make_machine() {
     if (options_.seed % 4 != 3 && options_.broken != "configured") return nullptr;
-    char folder[] = "/tmp/bottle-XXXXXX";
-    MUSTER_CHECK(::mkdtemp(folder) != nullptr, "a folder for the files of pods");
+    const std::string folder = folder_of(::getpid());
+    std::error_code error;
+    std::filesystem::remove_all(folder, error);  // of a process that was ended long ago
+    MUSTER_CHECK(std::filesystem::create_directories(folder, error), "a folder for files of pods");
     return std::make_unique<Machine>(world_, options_.seed ^ 0x6d616368, folder);
   }
 
@@ -380,6 +382,10 @@ class Run {
 Outcome run(const RunOptions& options) {
   // Never destroyed: what the simulated processes left behind refers to it.
   return (*new Run(options)).live();
+}
+
+std::string folder_of(std::int64_t process) {
+  return (std::filesystem::temp_directory_path() / fmt::format("bottle-{}", process)).string();
 }
 
 const std::vector<std::string>& breakable() {

@@ -29,6 +29,9 @@ struct Outcome {
 
 Outcome run(const RunOptions& options);
 
+/// Where a run keeps the small files of its pods while it lasts; `process` is whose run it is.
+std::string folder_of(std::int64_t process);
+
 /// The names of the checks that --break can set off.
 const std::vector<std::string>& breakable();
 
