@@ -41,21 +41,46 @@ Forecast::Forecast(Desk& desk,
       kept_(std::move(kept)),
       usable_(index_of(desk, cls)) {}
 
+bool Forecast::find_leavers(const NodeState& node, std::int32_t now_fits) {
+  const State& state = desk_.state;
+  const std::size_t device = ResourceNames::kDevice;
+  const std::int64_t wanted = cls_.request[device] * (now_fits + 1);
+  std::int64_t room = node.allocatable[device];
+  ends_.clear();
+  for (const PodId p : node.pods) {
+    const Time end = expected_end(desk_, state.pod(p), Ends::kEarly);
+    if (end == kNever || end > enough_by_) {
+      room -= state.cls_of(p).request[device];
+      // Whether anything was estimated must not depend on where the search ends.
+      if (room < wanted && desk_.estimated) return false;
+      continue;
+    }
+    ends_.emplace_back(end, p);
+  }
+  return true;
+}
+
 std::int32_t Forecast::look_at(NodeId id) {
   const State& state = desk_.state;
   const NodeState& node = state.node(id);
   free_.amounts = node.unheld();
-  free_.devices.clear();
-  for (const auto& d : node.devices)
-    free_.devices.push_back(cls_.allows(d) ? d.open_milli() : DeviceState::kUnusable);
   kept_(id, free_.amounts);
-  const std::int32_t now_fits = free_.count(cls_, wanted_);
-  if (now_fits >= wanted_) return now_fits;
-  ends_.clear();
-  for (const PodId p : node.pods) {
-    const Time end = expected_end(desk_, state.pod(p), Ends::kEarly);
-    if (end != kNever) ends_.emplace_back(end, p);
+  // Most nodes are full, and need not be looked at device by device.
+  bool looked = false;
+  const auto look_at_devices = [&] {
+    free_.devices.clear();
+    for (const auto& d : node.devices)
+      free_.devices.push_back(cls_.allows(d) ? d.open_milli() : DeviceState::kUnusable);
+    looked = true;
+  };
+  std::int32_t now_fits = 0;
+  if (cls_.request.fits_in(free_.amounts)) {
+    look_at_devices();
+    now_fits = free_.count(cls_, wanted_);
   }
+  if (now_fits >= wanted_) return now_fits;
+  if (!find_leavers(node, now_fits) || ends_.empty()) return now_fits;
+  if (!looked) look_at_devices();
   std::sort(ends_.begin(), ends_.end());
   std::int32_t fits = now_fits;
   for (const auto& [at, p] : ends_) {
@@ -67,14 +92,31 @@ std::int32_t Forecast::look_at(NodeId id) {
   return now_fits;
 }
 
+void Forecast::note_enough(std::size_t from, std::int64_t missing) {
+  for (std::size_t i = from; i < steps_.size(); ++i) {
+    soonest_.emplace(steps_[i].at, steps_[i].more);
+    soonest_more_ += steps_[i].more;
+  }
+  while (!soonest_.empty() && soonest_more_ - soonest_.top().second >= missing) {
+    soonest_more_ -= soonest_.top().second;
+    soonest_.pop();
+  }
+  if (soonest_more_ >= missing) enough_by_ = soonest_.empty() ? desk_.now : soonest_.top().first;
+}
+
 Forecast::Start Forecast::earliest(const std::vector<NodeId>& nodes) {
   Start start;
   steps_.clear();
+  soonest_ = {};
+  soonest_more_ = 0;
+  enough_by_ = kNever;
   std::int64_t total = 0;
   for (const NodeId id : nodes) {
     if (!usable_.allowed(id) || !cls_.request.fits_in(desk_.state->node(id).allocatable)) continue;
+    const std::size_t steps = steps_.size();
     start.fits.emplace_back(id, look_at(id));
     total += start.fits.back().second;
+    note_enough(steps, wanted_ - total);
   }
   std::sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) {
     return a.at != b.at ? a.at < b.at : a.node < b.node;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <queue>
 #include <utility>
 #include <vector>
 
@@ -58,8 +59,13 @@ class Forecast {
     NodeId node;
     std::int32_t more;
   };
-  /// How many fit on the node now; steps_ gets what those that leave make of it.
+  /// How many fit on the node now; steps_ gets what those that leave make of it, up to enough_by_.
   std::int32_t look_at(NodeId id);
+  /// Those on the node that have left by enough_by_, in ends_. False: without the others there is too
+  /// little room for one more than fits now, and not all were looked at.
+  bool find_leavers(const NodeState& node, std::int32_t now_fits);
+  /// Steps have been added since the one at this position.
+  void note_enough(std::size_t from, std::int64_t missing);
 
   Desk& desk_;
   const TaskClass& cls_;
@@ -67,6 +73,12 @@ class Forecast {
   std::function<void(NodeId, ResourceVector&)> kept_;
   const ClassIndex& usable_;
   std::vector<Step> steps_;
+  /// By then all fit on the nodes looked at so far: what happens later is of no account. Of a large
+  /// cluster a few nodes tell, and for most others one pod that stays is enough to pass them over.
+  Time enough_by_;
+  std::priority_queue<std::pair<Time, std::int32_t>>
+      soonest_;  ///< The steps until then, last first.
+  std::int64_t soonest_more_ = 0;
   // Used again for each node, so that none of them costs an allocation.
   std::vector<std::pair<Time, PodId>> ends_;
   FreeRoom free_;
