@@ -11,6 +11,8 @@
 #include "answers/json.h"
 #include "base/pace.h"
 #include "base/strings.h"
+#include "kube/framework.h"
+#include "kube/meta.h"
 
 namespace muster::answers {
 namespace {
@@ -262,6 +264,13 @@ std::string Service::name_for(const Visitor& visitor, std::string_view gang) con
                                                                        : std::string(kAnothersJob);
 }
 
+std::string Service::called(std::string_view job) const {
+  const Tracked* tracked =
+      recorder_ != nullptr ? recorder_->tracker().find(std::string(job)) : nullptr;
+  if (tracked == nullptr || !tracked->object || tracked->kind != JobKind::kOpenPai) return "";
+  return std::string(kube::label(*tracked->object, kube::names::pai::kRelease));
+}
+
 Task<Result<json::Value>> Service::when(Visitor visitor, WhenAsk ask) {
   if (live_ == nullptr)
     co_return fail(Code::kNotFound, "no scheduler runs here (--without scheduler)");
@@ -282,7 +291,8 @@ Task<Result<json::Value>> Service::when(Visitor visitor, WhenAsk ask) {
     }
     const std::vector<std::string> parts = split(job, '/');
     if (!ask.ns.empty() && parts.front() != ask.ns) continue;
-    if (!ask.name.empty() && parts.back() != ask.name) continue;
+    const std::string name = called(job);
+    if (!ask.name.empty() && parts.back() != ask.name && name != ask.name) continue;
     if (!ask.kind.empty() && (parts.size() != 3 || parts[1] != ask.kind)) continue;
     if (items.size() >= ask.limit) break;
     Forecast shown = forecast;
@@ -300,6 +310,17 @@ Task<Result<json::Value>> Service::when(Visitor visitor, WhenAsk ask) {
     if (gang) {
       item.as_object()["gpus"] = static_cast<double>(gang->device_milli) / 1000;
       item.as_object()["submitted"] = format_time(gang->created);
+    }
+    if (!name.empty()) {
+      item.as_object()["name"] = name;
+      // Pods that ask for cells do not ask for GPUs; the job says how many they are.
+      const auto gpus =
+          parse_int(kube::annotation(*tracked->object, kube::names::pai::kTotalGpuNumber));
+      if (gpus) item.as_object()["gpus"] = static_cast<double>(*gpus);
+    }
+    for (json::Value& row : item.as_object()["waitsFor"].as_array()) {
+      if (std::string its = called(json::string_at(row, "job")); !its.empty())
+        row.as_object()["name"] = std::move(its);
     }
     items.push_back(std::move(item));
   }

@@ -92,6 +92,8 @@ class Service {
   Task<std::set<std::string>> namespaces_for(Visitor visitor, std::string resource, ShelfPtr shelf);
   /// "ns/kind/name" of a gang, or "another team's job".
   [[nodiscard]] std::string name_for(const Visitor& visitor, std::string_view gang) const;
+  /// What people call a job whose object has another name, as OpenPAI's have; empty: the same.
+  [[nodiscard]] std::string called(std::string_view job) const;
 
   /// What the visitor may change about a job of that namespace.
   [[nodiscard]] Asker asker_of(const Visitor& visitor,

@@ -23,7 +23,7 @@ import fcntl
 import termios
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from checks import Checks  # noqa: E402
+from checks import Checks, until  # noqa: E402
 from muster import Muster, binary  # noqa: E402
 
 
@@ -522,6 +522,12 @@ def pai(cli, muster):
         code == 1 and "Prerequisite nothing does not exist." in err,
         err,
     )
+    # Six GPUs of the cluster's four.
+    file.write_text(PAI.replace("instances: 2", "instances: 3").replace("gpu: 1", "gpu: 2"))
+    cli("submit", "pai", str(file))
+    waits = until(lambda: re.search(r"^Pai_Hello +6 ", cli("when", "Pai_Hello")[1], re.M), 20)
+    check("when knows it by its name and what it asks for", waits, lambda: "".join(cli("when")[1:]))
+    cli("delete", "Pai_Hello")
 
 
 def others(cli, muster):

@@ -15,6 +15,14 @@ namespace {
 
 using json::at;
 
+/// What people call a job of an answer: of "team/job/train" the last part, unless it has another name.
+std::string called(const json::Value& row) {
+  const std::string name = json::text_at(row, "name");
+  if (!name.empty()) return name;
+  const std::string job = json::text_at(row, "job");
+  return job.substr(job.rfind('/') == std::string::npos ? 0 : job.rfind('/') + 1);
+}
+
 std::string table_of(const json::Array& items, bool with_namespace, Time now, int columns) {
   Rows rows;
   std::vector<std::string> head{
@@ -26,15 +34,13 @@ std::string table_of(const json::Array& items, bool with_namespace, Time now, in
     const json::Value& start = at(item, "start");
     const auto submitted = parse_time(json::string_at(item, "submitted"));
     std::vector<std::string> waits_for;
-    for (const json::Value& one : json::array_at(item, "waitsFor")) {
-      const std::string job = json::text_at(one, "job");
-      waits_for.push_back(job.substr(job.rfind('/') == std::string::npos ? 0 : job.rfind('/') + 1));
-    }
+    for (const json::Value& one : json::array_at(item, "waitsFor"))
+      waits_for.push_back(called(one));
     const std::string why = json::string_at(start, "basis") == "none"
                                 ? json::text_at(item, "refusal", "reason")
                                 : join(waits_for, ", ");
     std::vector<std::string> cells{
-        parts.back(),
+        called(item),
         amount_text(at(item, "gpus")),
         fmt::format("{} of {}", json::int_at(item, "place"), json::int_at(item, "of")),
         submitted ? short_human_duration(now - *submitted) : "-",
@@ -77,15 +83,13 @@ Task<int> show(Invocation& call, std::string& last) {
   if (!answer) co_return session.failed(answer.error());
   json::Array items;
   for (const json::Value& item : json::array_at(*answer, "items")) {
-    const std::vector<std::string> parts = split(json::string_at(item, "job"), '/');
     if (values.args.empty() ||
-        std::find(values.args.begin(), values.args.end(), parts.back()) != values.args.end())
+        std::find(values.args.begin(), values.args.end(), called(item)) != values.args.end())
       items.push_back(item);
   }
   for (const std::string& name : values.args) {
-    const bool found = std::any_of(items.begin(), items.end(), [&](const json::Value& item) {
-      return split(json::string_at(item, "job"), '/').back() == name;
-    });
+    const bool found = std::any_of(
+        items.begin(), items.end(), [&](const json::Value& item) { return called(item) == name; });
     // One that was watched has started, or is gone.
     if (!found && last.empty())
       co_return session.failed(fmt::format(
