@@ -10,6 +10,8 @@ import { language, t } from '../text';
 
 /** Seconds between two times on the axis. */
 const STEPS = [60, 120, 300, 600, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 345600];
+/** GPUs between two lines: never a part of one, however few there are. */
+const GPUS = [1, 2, 5].flatMap((n) => [1, 10, 100, 1000, 10000].map((of) => n * of)).sort((a, b) => a - b);
 function tick(at: number, step: number): string {
   const d = new Date(at * 1000);
   if (step >= 86400) return `${d.getDate()} ${d.toLocaleDateString(language.value === 'zh' ? 'zh-CN' : 'en-GB', { month: 'short' })}`;
@@ -34,7 +36,7 @@ export default function Stacked({ usage, only, height = 190 }: { usage: Usage; o
       {
         width: box.current!.clientWidth, height, legend: { show: false }, cursor: { points: { show: false }, drag: { x: false, y: false } },
         scales: { y: { range: (_u, _min, max) => [0, Math.max(max * 1.05, 1)] } },
-        axes: [{ ...axis, size: 26, grid: { show: false }, incrs: STEPS, values: (_u, at, _axis, _space, step) => at.map((s) => tick(s, step)) }, { ...axis, size: 48, values: (_u, v) => v.map(num) }],
+        axes: [{ ...axis, size: 26, grid: { show: false }, incrs: STEPS, values: (_u, at, _axis, _space, step) => at.map((s) => tick(s, step)) }, { ...axis, size: 48, incrs: GPUS, values: (_u, v) => v.map(num) }],
         series: [{}, ...names.map((n, i) => ({ label: n, stroke: colour(`--c${slot(n)}`), width: 1.5, fill: `${colour(`--c${slot(n)}`)}4d`, points: { show: false }, ...(i ? {} : {}) })).reverse()],
         bands: names.slice(1).map((_, i) => ({ series: [i + 1, i + 2] as [number, number] })),
       },
