@@ -311,13 +311,7 @@ Task<Result<json::Value>> Service::when(Visitor visitor, WhenAsk ask) {
       item.as_object()["gpus"] = static_cast<double>(gang->device_milli) / 1000;
       item.as_object()["submitted"] = format_time(gang->created);
     }
-    if (!name.empty()) {
-      item.as_object()["name"] = name;
-      // Pods that ask for cells do not ask for GPUs; the job says how many they are.
-      const auto gpus =
-          parse_int(kube::annotation(*tracked->object, kube::names::pai::kTotalGpuNumber));
-      if (gpus) item.as_object()["gpus"] = static_cast<double>(*gpus);
-    }
+    if (!name.empty()) item.as_object()["name"] = name;
     for (json::Value& row : item.as_object()["waitsFor"].as_array()) {
       if (std::string its = called(json::string_at(row, "job")); !its.empty())
         row.as_object()["name"] = std::move(its);

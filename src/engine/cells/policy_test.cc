@@ -80,6 +80,21 @@ TEST(CellPolicy, AGangWithoutAnnotationStartsWhole) {
   EXPECT_NE(why(e, "volcano:ns/job").find("insufficient capacity"), std::string::npos);
 }
 
+TEST(CellPolicy, WhatAPodAsksForInItsNoteIsSeen) {
+  Engine e = cluster();
+  Pod asks = pod("p", 0);
+  cells::PodNote note;
+  note.spec.emplace();
+  note.spec->vc = "a";
+  note.spec->leaves = 4;
+  asks.cells = std::make_shared<cells::PodNote>(note);
+  e.apply(PodUpsert{asks});
+  const auto seen = e.gang("ns/p");
+  ASSERT_TRUE(seen);
+  EXPECT_TRUE(seen->by_cells);
+  EXPECT_EQ(seen->device_milli, 4000);
+}
+
 TEST(CellPolicy, AGangWaitsForItsPodsThatAreStillGated) {
   Engine e = cluster();
   e.apply(GroupUpsert{gang("volcano:ns/job", 2)});

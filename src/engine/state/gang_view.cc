@@ -29,7 +29,11 @@ void add_pods(const State& state, const GangState& gang, GangView& view) {
     const TaskClass& cls = state.cls(pod.cls);
     view.pods.push_back(pod.key);
     if (pod.node.valid()) nodes.push_back(pod.node);
-    view.device_milli += cls.request[ResourceNames::kDevice];
+    std::int64_t milli = cls.request[ResourceNames::kDevice];
+    // What HiveD's pods ask for is in their note alone.
+    if (milli == 0 && pod.by_cells && pod.cells && pod.cells->spec)
+      milli = 1000 * pod.cells->spec->leaves;
+    view.device_milli += milli;
     view.evicted = view.evicted || pod.evicting;
     view.by_cells = view.by_cells || pod.by_cells;
     if (view.model.empty()) view.model = join(cls.spec.device_models, ",");
