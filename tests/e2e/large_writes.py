@@ -10,7 +10,6 @@ import pathlib
 import random
 import ssl
 import sys
-import tempfile
 import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -31,16 +30,7 @@ class Api:
         config = json.loads(muster.kubectl("config", "view", "--raw", "-o", "json").stdout)
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         tls = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
-        self.headers = {}
-        if "token" in user:
-            self.headers["Authorization"] = "Bearer " + user["token"]
-        else:
-            with tempfile.TemporaryDirectory() as folder:
-                files = []
-                for key in ("client-certificate-data", "client-key-data"):
-                    files.append(pathlib.Path(folder, key))
-                    files[-1].write_bytes(base64.b64decode(user[key]))
-                tls.load_cert_chain(*files)
+        self.headers = {"Authorization": "Bearer " + user["token"]}
         self.connection = http.client.HTTPSConnection(cluster["server"].split("//")[1], context=tls, timeout=120)
 
     def ask(self, method, path, body=None, kind="application/json"):
