@@ -527,6 +527,8 @@ def pai(cli, muster):
     cli("submit", "pai", str(file))
     waits = until(lambda: re.search(r"^Pai_Hello +6 ", cli("when", "Pai_Hello")[1], re.M), 20)
     check("when knows it by its name and what it asks for", waits, lambda: "".join(cli("when")[1:]))
+    out = cli("when", framework)[1]
+    check("and by that of its Framework", "Pai_Hello" in out, out)
     cli("delete", "Pai_Hello")
 
 

@@ -81,12 +81,14 @@ TEST(ExpectedStarts, Check27AtMostTwentyASecondAndNoneWhileBindingsWait) {
 TEST(ExpectedStarts, Check27NoSecondHasMoreThanTwentyAndBindingsGoFirst) {
   net::Loop loop;
   std::vector<Duration> at;
+  const auto written = loop.make_signal();
   bool binding = false;
   int while_binding = 0;
   ExpectedStarts::Options options;
   options.write = [&](std::string, std::optional<std::string>) -> Task<void> {
     at.push_back(loop.monotonic());
     while_binding += binding ? 1 : 0;
+    written->notify();
     co_return;
   };
   options.must_wait = [&] { return binding; };
@@ -96,13 +98,13 @@ TEST(ExpectedStarts, Check27NoSecondHasMoreThanTwentyAndBindingsGoFirst) {
     many.push_back(told(fmt::format("volcano:d/g{}", i), loop.now(), 1h));
   const auto play_on = [&]() -> Task<void> {
     starts.note(outlook_of(many));
-    co_await loop.sleep(1200ms);
+    while (at.size() < 22) co_await written->wait(1s);
     binding = true;
     const std::size_t before = at.size();
     co_await loop.sleep(600ms);
     EXPECT_EQ(at.size(), before);
     binding = false;
-    while (at.size() < before + 5) co_await loop.sleep(20ms);
+    while (at.size() < before + 5) co_await written->wait(1s);
     co_await starts.stop();
   };
   loop.run_until_done(play_on());

@@ -23,6 +23,11 @@ std::string called(const json::Value& row) {
   return job.substr(job.rfind('/') == std::string::npos ? 0 : job.rfind('/') + 1);
 }
 
+/// Whether the job is meant: by what people call it, or by the name of its object.
+bool is_named(const json::Value& item, std::string_view name) {
+  return called(item) == name || split(json::string_at(item, "job"), '/').back() == name;
+}
+
 std::string table_of(const json::Array& items, bool with_namespace, Time now, int columns) {
   Rows rows;
   std::vector<std::string> head{
@@ -83,13 +88,14 @@ Task<int> show(Invocation& call, std::string& last) {
   if (!answer) co_return session.failed(answer.error());
   json::Array items;
   for (const json::Value& item : json::array_at(*answer, "items")) {
-    if (values.args.empty() ||
-        std::find(values.args.begin(), values.args.end(), called(item)) != values.args.end())
-      items.push_back(item);
+    const bool asked = std::any_of(values.args.begin(),
+                                   values.args.end(),
+                                   [&](const std::string& name) { return is_named(item, name); });
+    if (values.args.empty() || asked) items.push_back(item);
   }
   for (const std::string& name : values.args) {
     const bool found = std::any_of(
-        items.begin(), items.end(), [&](const json::Value& item) { return called(item) == name; });
+        items.begin(), items.end(), [&](const json::Value& item) { return is_named(item, name); });
     // One that was watched has started, or is gone.
     if (!found && last.empty())
       co_return session.failed(fmt::format(
