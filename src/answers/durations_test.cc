@@ -123,8 +123,7 @@ TEST(Check09, WhatIsDeletedAfterItsTimeTeachesThatItTookLonger) {
 
 TEST(Check10, SurvivalAsWorkedOutByHand) {
   // Ended after 1, 3 and 4; cut off after 2.
-  const std::vector<std::int64_t> ended = {1, 3, 4};
-  const Survival s(ended, {2});
+  const Survival s({{1}, {3}, {4}, {2, false}});
   EXPECT_DOUBLE_EQ(s.after(0), 1);
   EXPECT_DOUBLE_EQ(s.after(1), 0.75);
   EXPECT_DOUBLE_EQ(s.after(2), 0.75);
@@ -160,16 +159,34 @@ TEST(Check10, SurvivalEqualsAnExactEnumeration) {
   Random random(11);
   for (int round = 0; round < 300; ++round) {
     std::vector<std::pair<std::int64_t, bool>> runs;
-    std::vector<std::int64_t> ended, longer;
+    std::vector<Survival::Run> all;
     for (std::uint64_t i = 0; i < 1 + random.below(12); ++i) {
       runs.emplace_back(1 + static_cast<std::int64_t>(random.below(20)), random.chance(60));
-      (runs.back().second ? ended : longer).push_back(runs.back().first);
+      all.push_back({runs.back().first, runs.back().second, 0.5});
     }
-    std::sort(ended.begin(), ended.end());
-    const Survival s(ended, longer);
+    const Survival s(all);
     for (std::int64_t t = 0; t <= s.longest(); ++t)
       ASSERT_NEAR(s.after(t), redistributed(runs, t), 1e-9) << "round " << round << ", t " << t;
   }
+}
+
+TEST(Check10, WhatCountsTwiceIsAsGoodAsTwo) {
+  const Survival twice({{1, true, 2}, {2, false, 2}, {3}, {4, true, 2}});
+  const Survival each({{1}, {1}, {2, false}, {2, false}, {3}, {4}, {4}});
+  for (std::int64_t t = 0; t <= 4; ++t) EXPECT_DOUBLE_EQ(twice.after(t), each.after(t)) << t;
+  EXPECT_EQ(twice.after(4), 0);
+}
+
+TEST(Check10, WhatEndedLastCountsMost) {
+  Engine e({});
+  past(e, 100, 1h);
+  past(e, 60, 10min);
+  const engine::GangView g = like_them(e);
+  const SharedDraws draws(e, kNow);
+  int short_ones = 0;
+  for (int d = 0; d < 40; ++d) short_ones += draws.draw(g, {}, d).lasts == 10min ? 1 : 0;
+  EXPECT_GT(short_ones, 20);  // By number they would be fewer than half.
+  EXPECT_LT(short_ones, 30);
 }
 
 TEST(Check10, WhatWasCutOffShortensNothing) {
@@ -231,7 +248,7 @@ TEST(Check10, ANodeThatIsLostCutsOff) {
   const auto levels = e.history().levels(g.kind);
   ASSERT_NE(levels.back(), engine::History::kNone);
   EXPECT_TRUE(e.history().ended(levels.back()).empty());
-  EXPECT_EQ(e.history().cut_off(levels.back()).size(), 1U);
+  EXPECT_EQ(e.history().latest(levels.back()), (std::vector<std::int64_t>{-Duration(1h).count()}));
 }
 
 TEST(Normal, DrawsAreNormal) {

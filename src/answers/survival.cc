@@ -1,24 +1,31 @@
 #include "answers/survival.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace muster::answers {
 
-Survival::Survival(std::span<const std::int64_t> ended, std::vector<std::int64_t> longer)
-    : runs_(ended.size()) {
-  std::sort(longer.begin(), longer.end());
+Survival::Survival(std::vector<Run> runs) {
+  // Whoever was cut off at the very time at which another ended was still there.
+  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
+    return std::tie(a.us, b.ended) < std::tie(b.us, a.ended);
+  });
+  // Added up from the longest one on, so that the last end leaves exactly nobody.
+  std::vector<double> going(runs.size() + 1, 0);
+  for (std::size_t i = runs.size(); i > 0; --i) going[i - 1] = going[i] + runs[i - 1].weight;
   double left = 1;
-  std::size_t cut = 0;
-  for (std::size_t i = 0; i < ended.size();) {
-    std::size_t same = i;
-    while (same < ended.size() && ended[same] == ended[i]) ++same;
-    // Whoever was cut off at this very time was still there.
-    while (cut < longer.size() && longer[cut] < ended[i]) ++cut;
-    const auto going = static_cast<double>(ended.size() - i + longer.size() - cut);
-    left *= 1 - static_cast<double>(same - i) / going;
-    times_.push_back(ended[i]);
+  for (std::size_t i = 0; i < runs.size();) {
+    if (!runs[i].ended) {
+      ++i;
+      continue;
+    }
+    std::size_t next = i;
+    while (next < runs.size() && runs[next].us == runs[i].us && runs[next].ended) ++next;
+    left *= going[next] / going[i];
+    times_.push_back(runs[i].us);
     left_.push_back(left);
-    i = same;
+    runs_ += next - i;
+    i = next;
   }
 }
 

@@ -2,20 +2,25 @@
 /// runs that ended and runs of which is only known that they lasted longer than that.
 ///
 /// Example: ended after 1, 3 and 4 hours, cut off after 2. After 1 h 3 of 4 are left, the one that was
-/// cut off says nothing about later times: after 3 h a half of that, 3/8, after 4 h none.
+/// cut off says nothing about later times: after 3 h a half of that, 3/8, after 4 h none. A run may
+/// count for less than others; where all count alike it does not matter how much.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
 namespace muster::answers {
 
 class Survival {
  public:
-  /// Times in µs; `ended` shortest first, `longer` in any order.
-  Survival(std::span<const std::int64_t> ended, std::vector<std::int64_t> longer);
+  struct Run {
+    std::int64_t us = 0;
+    bool ended = true;  ///< False: it lasted, or will last, longer.
+    double weight = 1;
+  };
+  /// In any order.
+  explicit Survival(std::vector<Run> runs);
 
   /// The share that lasts longer than that.
   [[nodiscard]] double after(std::int64_t us) const;

@@ -160,22 +160,18 @@ std::span<const std::int64_t> History::ended(std::uint32_t id) const {
   return level.sorted;
 }
 
-std::vector<std::int64_t> History::last_ended(std::uint32_t id, std::size_t most) const {
+std::vector<std::int64_t> History::latest(std::uint32_t id) const {
   const Level& level = levels_[id];
   std::vector<std::int64_t> out;
-  for (std::size_t i = 0; i < level.last.size() && out.size() < most; ++i) {
-    const std::size_t back = level.next + level.last.size() - 1 - i;
-    const std::int64_t us = level.last[back % level.last.size()];
-    if (us > 0) out.push_back(us);
-  }
+  for (std::size_t i = 0; i < level.last.size(); ++i)
+    out.push_back(level.last[(level.next + level.last.size() - 1 - i) % level.last.size()]);
   return out;
 }
 
-std::vector<std::int64_t> History::cut_off(std::uint32_t id) const {
-  std::vector<std::int64_t> out;
-  for (const std::int64_t us : levels_[id].last) {
-    if (us < 0) out.push_back(-us);
-  }
+std::vector<std::int64_t> History::last_ended(std::uint32_t id, std::size_t most) const {
+  std::vector<std::int64_t> out = latest(id);
+  std::erase_if(out, [](std::int64_t us) { return us < 0; });
+  out.resize(std::min(out.size(), most));
   return out;
 }
 

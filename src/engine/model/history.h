@@ -72,8 +72,8 @@ class History {
   [[nodiscard]] std::span<const std::int64_t> ended(std::uint32_t level) const;
   /// Of a level: the last so many of them at most, in no order.
   [[nodiscard]] std::vector<std::int64_t> last_ended(std::uint32_t level, std::size_t most) const;
-  /// Of a level: after how long runs were cut off, in no order.
-  [[nodiscard]] std::vector<std::int64_t> cut_off(std::uint32_t level) const;
+  /// Of a level: how long all runs took, the last one first; below zero: cut off after that.
+  [[nodiscard]] std::vector<std::int64_t> latest(std::uint32_t level) const;
   /// Its name: runs of the same level have the same.
   [[nodiscard]] std::uint64_t name_of(std::uint32_t level) const { return levels_[level].name; }
 
