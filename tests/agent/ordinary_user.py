@@ -260,6 +260,21 @@ def seed_002_kubeflow_jobs_under_a_queue(c):
 
 
 @check
+def what_is_mounted_on_the_machine_leaves_room_for_new_files(c):
+    """A mount below /opt, such as another suite makes, rules out a layer over all of /opt."""
+    mounts = "mount -t tmpfs x /opt && mkdir /opt/deep /opt/plain && mount -t tmpfs x /opt/deep && echo seen | tee /opt/deep/f >/opt/plain/f"
+    before, os.environ["MUSTER"] = os.environ["MUSTER"], str(c.user.muster(before=mounts))
+    try:
+        with Muster("--portal", "none", nodes=1) as muster:
+            script = """cat /opt/deep/f /opt/plain/f; touch /opt/x && mkdir /opt/y && echo writes
+for f in /opt/deep/x /opt/plain/x; do touch $f 2>/dev/null || echo refused; done; ls /opt"""
+            said = output(Cluster(muster), "mounted", script)
+            equal(said.split(), "seen seen writes refused refused deep plain x y".split())
+    finally:
+        os.environ["MUSTER"] = before
+
+
+@check
 def without_user_namespaces_pods_run_still(c):
     """In the machine's own network and on its files, and muster says so."""
     if os.uname().machine != "x86_64":

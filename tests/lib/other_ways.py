@@ -76,8 +76,9 @@ class OrdinaryUser:
             [*self.become(), *words], env=usual, cwd=self.home, text=True, capture_output=True, timeout=300
         )
 
-    def muster(self, program=None):
-        """`muster up` is this person's, with the data folder that it names; everything else is the caller's."""
+    def muster(self, program=None, before="true"):
+        """`muster up` is this person's, with the data folder that it names; everything else is the caller's. `before`
+        is what root does first, in mounts that nobody else sees."""
         program = program or self.program
         path = folder("muster-as-user-") / "muster"
         path.write_text(
@@ -91,7 +92,7 @@ setup='exec "$@"'
 if [ -e /dev/net/tun ] && [ "$(stat -c %a /dev/net/tun)" != 666 ]; then
   setup='mount -t tmpfs -o mode=755 tmpfs /dev/net; mknod -m 666 /dev/net/tun c 10 200; exec "$@"'
 fi
-exec unshare --mount --propagation private bash -c "$setup" muster {' '.join(self.become())} env HOME={self.home} USER={self.name} PATH=/usr/local/bin:/usr/bin:/bin {program} "$@"
+exec unshare --mount --propagation private bash -c "{before}; $setup" muster {' '.join(self.become())} env HOME={self.home} USER={self.name} PATH=/usr/local/bin:/usr/bin:/bin {program} "$@"
 """
         )
         path.chmod(0o755)

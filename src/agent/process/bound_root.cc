@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <memory>
 #include <string_view>
 
 #include "agent/process/mounts.h"
@@ -36,8 +37,12 @@ constexpr std::array<std::string_view, 4> kLayeredDeeper = {
 /// The machine's directory with a layer of the container's own above it. Not every one can be: what
 /// is mounted below it would be uncovered.
 bool layer(const std::string& name, const std::string& scratch, const std::string& target) {
-  const auto upper = scratch + "/upper/" + name, work = scratch + "/work-" + name;
-  if (mkdir(upper.c_str(), 0755) != 0 || mkdir(work.c_str(), 0755) != 0) return false;
+  auto work = scratch + "/work-" + name;
+  std::replace(
+      work.begin() + static_cast<std::ptrdiff_t>(scratch.size()) + 1, work.end(), '/', '-');
+  const auto upper = scratch + "/upper/" + name;
+  if ((mkdir(upper.c_str(), 0755) != 0 && errno != EEXIST) || mkdir(work.c_str(), 0755) != 0)
+    return false;
   for (const auto view : kLayeredDeeper) {
     const std::string deeper(view);
     struct stat info{};
@@ -50,6 +55,11 @@ bool layer(const std::string& name, const std::string& scratch, const std::strin
   return ::mount("overlay", target.c_str(), "overlay", MS_NOSUID | MS_NODEV, options.c_str()) == 0;
 }
 
+Result<void> show_all(const std::string& folder,
+                      const std::string& scratch,
+                      const std::string& merged);
+
+/// `name` is a path below "/".
 Result<void> show(const std::string& name, const std::string& scratch, const std::string& merged) {
   const auto path = "/" + name, target = merged + path;
   struct stat info{};
@@ -67,12 +77,31 @@ Result<void> show(const std::string& name, const std::string& scratch, const std
     return fail(system_error(fmt::format("make a place for \"{}\"", path), errno));
   if (among(kEmpty, name)) return {};
   if (access(path.c_str(), directory ? X_OK : R_OK) != 0) return {};
-  if (among(kLayered, name) && layer(name, scratch, target)) return {};
+  if (directory && (among(kLayered, name) || among(kLayeredDeeper, name))) {
+    if (layer(name, scratch, target)) return {};
+    // Something is mounted in it. New files can be made all the same, beside what is there.
+    if (access(path.c_str(), R_OK) == 0) return show_all(name + "/", scratch, merged);
+  }
   const auto copy = read_only_copy(path);
   if (!copy) return fail(copy.error());
   if (move_mount(copy->get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
     return fail(system_error(fmt::format("show \"{}\"", path), errno));
   return {};
+}
+
+/// Whatever is in a folder of the machine: "" or a path below "/" that ends with a slash.
+Result<void> show_all(const std::string& folder,
+                      const std::string& scratch,
+                      const std::string& merged) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(("/" + folder).c_str()), closedir);
+  if (!listing) return fail(system_error(fmt::format("list \"/{}\"", folder), errno));
+  Result<void> done;
+  while (const auto* entry = readdir(listing.get())) {
+    const std::string_view name = entry->d_name;
+    if (done && name != "." && name != "..")
+      done = show(fmt::format("{}{}", folder, name), scratch, merged);
+  }
+  return done;
 }
 
 }  // namespace
@@ -82,14 +111,7 @@ Result<void> make_bound_root(const RootPlan& plan,
                              const std::string& merged) {
   if (::mount("tmpfs", merged.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64m") != 0)
     return fail(system_error("mount a root", errno));
-  auto* listing = opendir("/");
-  if (listing == nullptr) return fail(system_error("list \"/\"", errno));
-  Result<void> done;
-  while (const auto* entry = readdir(listing)) {
-    const std::string name = entry->d_name;
-    if (done && name != "." && name != "..") done = show(name, scratch, merged);
-  }
-  closedir(listing);
+  const auto done = show_all("", scratch, merged);
   if (!done) return done;
   const Fd root(open(merged.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   for (const auto& path : plan.covered) {
