@@ -7,6 +7,7 @@ checks in the specification of real containers.
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -97,6 +98,62 @@ echo done
 @check
 def check_18_open_files_and_20_terminals(c):
     equal(output(c, "open-files", "ls /proc/self/fd | wc -l; ls /dev/pts"), "4\nptmx\n")
+
+
+def maps_users():
+    """Whether the containerd and runc that come first in PATH can give pods users of their own."""
+    versions = []
+    for program in ("containerd", "runc"):
+        said = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+        versions.append(tuple(int(x) for x in re.search(r" v?(\d+)\.(\d+)\.", said).groups()))
+    return versions[0] >= (2, 0) and versions[1] >= (1, 2)
+
+
+@check
+def check_22_host_users_false_is_never_the_machines_root(c):
+    """Users of its own where containerd and runc can give them, with owners of files as they are on disk; elsewhere no pod."""
+    folder = pathlib.Path(host_folder("muster-cri-users-"))
+    (folder / "seen").write_text("mine\n")
+    (folder / "seen").chmod(0o600)
+    mounts = [{"name": "h", "mountPath": "/h"}, {"name": "m", "mountPath": "/m"}, {"name": "e", "mountPath": "/e"}]
+    spec = {
+        "hostUsers": False,
+        "restartPolicy": "Always",
+        "volumes": [
+            {"name": "h", "hostPath": {"path": str(folder)}},
+            {"name": "m", "emptyDir": {"medium": "Memory"}},
+            {"name": "e", "emptyDir": {}},
+        ],
+        "container": {"volumeMounts": mounts},
+    }
+    script = """id -u; cat /h/seen; cat /proc/self/uid_map; touch /m/x /e/x /dev/shm/x && chmod 666 /dev/termination-log && echo writes
+stat -c %u /h/seen > /h/written; if test -e /h/stop; then exec sleep 1000; fi; while ! test -e /h/stop; do sleep 0.1; done; exit 3"""
+    c.create(cri_pod("users", script, **spec))
+    if not maps_users():
+        event = c.wait_event("users", "FailedCreatePodSandBox")
+        assert "cannot give pods users of their own" in event[2], event
+        equal([s for s in c.get("pod", "users")["status"].get("containerStatuses", []) if "running" in s["state"]], [])
+        c.muster.kubectl("delete", "pod", "users", "--now")
+        return
+    c.running("users")
+    until("what it writes", lambda: (folder / "written").exists() and (folder / "written").read_text())
+    lines = c.logs("users").split()
+    equal([*lines[:2], *lines[3:]], ["0", "mine", lines[3], "65536", "writes"])
+    assert int(lines[3]) >= 1_000_000, lines
+    equal(((folder / "written").read_text(), (folder / "written").stat().st_uid), ("0\n", 0))
+    equal(c.muster.kubectl("exec", "users", "--", "cat", "/proc/self/uid_map").stdout.split(), ["0", lines[3], "65536"])
+    # The next agent knows them, for containers that it starts and for pods that are new.
+    c.muster.kill()
+    c.muster.start()
+    c.create(cri_pod("others", "cat /proc/self/uid_map; sleep 1000", hostUsers=False))
+    c.running("others")
+    first = until("its map", lambda: c.logs("others").split())[1]
+    assert int(first) >= 1_000_000 and first != lines[3], (first, lines)
+    (folder / "stop").touch()
+    c.wait("users", lambda p: p and p["status"]["containerStatuses"][0]["restartCount"] == 1)
+    again = until("its second attempt", lambda: c.logs("users").split())
+    equal(again[3], lines[3])
+    c.muster.kubectl("delete", "pod", "users", "others", "--now")
 
 
 @check

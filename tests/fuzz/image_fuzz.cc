@@ -30,6 +30,8 @@ void read_messages(std::string_view bytes) {
   (void)image::read_version(bytes);
   (void)image::read_downloads(bytes);
   (void)cri::read_sandboxes(bytes);
+  (void)cri::read_namespaces(bytes);
+  (void)cri::read_maps_users(bytes, "runc");
   (void)cri::read_sandbox_address(bytes);
   (void)cri::read_containers(bytes);
   (void)cri::read_container_status(bytes);

@@ -48,6 +48,7 @@ struct Known {
   std::string sandbox_id;
   std::string message;  // PodSandboxConfig
   SandboxConfig config;
+  UserRange users;
   std::map<std::string, ContainerStatus> containers;  // by id
   std::map<std::string, std::string> logs;            // container id -> path
 };
@@ -59,6 +60,7 @@ class Cri final : public Runtime {
         options_(std::move(options)),
         client_(net::make_grpc_client(loop, options_.socket)),
         followed_(net::make_grpc_client(loop, options_.socket)),
+        ranges_(options_.directory),
         wake_(loop.make_signal()) {}
 
   ~Cri() override { *alive_ = false; }
@@ -256,7 +258,9 @@ class Cri final : public Runtime {
     co_await loop_.run_on_worker(work);
   }
 
+  Task<Result<UserRange>> users_for(SandboxConfig config);
   Task<void> remove_all(std::string uid);
+  Task<void> clear(SandboxConfig config);
   Task<Result<std::vector<SandboxStatus>>> adopt();
   Task<void> follow_events(std::shared_ptr<bool> alive);
   Task<void> look_again_and_again(std::shared_ptr<bool> alive);
@@ -282,18 +286,39 @@ class Cri final : public Runtime {
   std::string version_;
   std::map<std::string, Known> pods_;    // by the pod's uid
   std::map<std::string, int> attempts_;  // sandboxes tried, by the pod's uid
+  UserRanges ranges_;
   std::unique_ptr<Signal> wake_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 // ------------------------------------------------------------------------------------- a pod's way
 
+/// A range of users for a pod that must have its own; none for others. The runtime is asked whether it can:
+/// an older one would ignore the wish in silence.
+Task<Result<UserRange>> Cri::users_for(SandboxConfig config) {
+  UserRange out;
+  if (!config.own_users) co_return out;
+  const auto refused = [this](const char* why) {
+    return fail(
+        Code::kInvalid,
+        fmt::format(
+            "hostUsers: false, but {} cannot give pods users of their own{}", version_, why));
+  };
+  if (config.host_network || config.host_pid || config.host_ipc)
+    co_return refused(" beside namespaces of the machine");
+  const auto answer = co_await call("Status", "", kQuick);
+  if (!answer) co_return fail(answer.error());
+  const auto can = read_maps_users(*answer, config.handler);
+  if (!can) co_return fail(can.error());
+  if (!*can) co_return refused(" here; containerd 2.0 and runc 1.2 can");
+  out = ranges_.take();
+  if (!out) co_return fail(Code::kUnavailable, "no range of users is left for another pod");
+  co_return out;
+}
+
 Task<Result<SandboxStatus>> Cri::run_sandbox(SandboxConfig config) {
-  // Containerd below 2.0 would ignore it in silence.
-  if (config.own_users)
-    co_return fail(Code::kInvalid,
-                   "hostUsers: false, but pods of the container runtime cannot have users of their "
-                   "own here");
+  const auto users = co_await users_for(config);
+  if (!users) co_return fail(users.error());
   const Staging staging(config.run_directory, options_.hidden);
   Result<void> ready;
   const auto prepare = [&ready, &staging, &config] {
@@ -304,10 +329,12 @@ Task<Result<SandboxStatus>> Cri::run_sandbox(SandboxConfig config) {
   if (!ready) co_return fail(ready.error());
   SandboxWish wish;
   wish.config = config;
+  wish.users = *users;
   wish.owner = options_.directory;
   wish.cgroup_parent = cgroup_parent();
   wish.attempt = attempts_[config.id]++;
   Known known;
+  known.users = *users;
   known.message = sandbox_message(wish);
   const auto uid = config.id;
   const auto kept = write_file(sandbox_file(config.run_directory), known.message, 0600);
@@ -319,8 +346,7 @@ Task<Result<SandboxStatus>> Cri::run_sandbox(SandboxConfig config) {
   if (!made) {
     // What was begun keeps its name and its network until it is removed.
     co_await remove_all(uid);
-    const auto clear = [&staging] { staging.clear({}); };
-    co_await loop_.run_on_worker(clear);
+    co_await clear(config);
     co_return fail(made.error());
   }
   const auto id = read_text(*made, "RunPodSandboxResponse");
@@ -338,6 +364,13 @@ Task<Result<SandboxStatus>> Cri::run_sandbox(SandboxConfig config) {
   }
   pods_[uid] = std::move(known);
   co_return out;
+}
+
+/// What was mounted for a sandbox.
+Task<void> Cri::clear(SandboxConfig config) {
+  const Staging staging(config.run_directory, options_.hidden);
+  const auto work = [&staging, &config] { staging.clear(config.directory); };
+  co_await loop_.run_on_worker(work);
 }
 
 /// Whatever is ours, or this pod's, and not known here.
@@ -366,11 +399,7 @@ Task<Result<void>> Cri::remove_sandbox(std::string sandbox_id) {
     co_return fail(error);
   }
   const auto removed = co_await call("RemovePodSandbox", id_request(pod.sandbox_id), kSlow);
-  const Staging staging(pod.config.run_directory, options_.hidden);
-  std::vector<std::string> memory;
-  for (const auto& volume : pod.config.memory_volumes) memory.push_back(volume.path);
-  const auto clear = [&staging, &memory] { staging.clear(memory); };
-  co_await loop_.run_on_worker(clear);
+  co_await clear(pod.config);
   if (!removed && removed.error().code != Code::kNotFound) co_return fail(removed.error());
   co_return Result<void>();
 }
@@ -381,6 +410,7 @@ Task<Result<ContainerStatus>> Cri::start_container(std::string sandbox_id, Conta
   const auto& pod = known->second;
   ContainerWish wish;
   wish.sandbox = pod.config;
+  wish.users = pod.users;
   wish.sandbox_id = pod.sandbox_id;
   wish.sandbox_message = pod.message;
   wish.owner = options_.directory;
@@ -510,8 +540,13 @@ Task<Result<std::vector<SandboxStatus>>> Cri::adopt() {
     known.config.run_directory = options_.directory + "/run/" + sandbox.uid;
     known.config.hosts_file = known.config.run_directory + "/hosts";
     known.config.resolv_conf_file = known.config.run_directory + "/resolv.conf";
-    known.config.host_network = status.address.empty();
     known.message = read_file(sandbox_file(known.config.run_directory));
+    const auto namespaces = read_namespaces(known.message);
+    known.config.host_network = namespaces.host_network;
+    known.config.host_pid = namespaces.host_pid;
+    known.config.host_ipc = namespaces.host_ipc;
+    known.config.share_process_namespace = namespaces.share_process_namespace;
+    if (namespaces.users) known.users = ranges_.hold(*namespaces.users);
     for (const auto& one : *containers) {
       if (one.sandbox_id != sandbox.id) continue;
       const auto whole = co_await status_of(one.status.id);

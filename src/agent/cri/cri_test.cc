@@ -7,6 +7,7 @@
 #include "agent/cri/pause_image.h"
 #include "agent/cri/streaming.h"
 #include "agent/image/protobuf.h"
+#include "agent/process/user_range.h"
 #include "json/json.h"
 
 namespace muster::agent::cri {
@@ -41,6 +42,62 @@ TEST(CriMessages, ASandboxSaysWhoseItIs) {
   EXPECT_EQ(field_at(message, {2}), "runc");
   wish.config.host_network = true;
   EXPECT_EQ(field_at(run_sandbox_request(sandbox_message(wish), ""), {1, 2}), "");
+}
+
+TEST(CriMessages, ASandboxOfItsOwnUsersIsKnownAgain) {
+  UserRanges ranges("/data/agent");
+  SandboxWish wish;
+  wish.config.own_users = true;
+  wish.users = ranges.take();
+  ASSERT_TRUE(wish.users);
+  const auto read = read_namespaces(sandbox_message(wish));
+  ASSERT_TRUE(read.users);
+  EXPECT_EQ(*read.users, *wish.users);
+  EXPECT_FALSE(read.host_network || read.host_pid || read.host_ipc || read.share_process_namespace);
+  ContainerWish container;
+  container.users = wish.users;
+  container.config.mounts.push_back({"/a", "/b", false, "", "", false, false});
+  EXPECT_EQ(field_at(create_container_request(container), {2, 7, 6}),
+            id_mapping(*wish.users).bytes());
+  wish.users.reset();
+  wish.config.share_process_namespace = wish.config.host_ipc = wish.config.host_network = true;
+  const auto shared = read_namespaces(sandbox_message(wish));
+  EXPECT_FALSE(shared.users);
+  EXPECT_TRUE(shared.host_network && shared.host_ipc && shared.share_process_namespace);
+}
+
+TEST(CriUsers, ARangeIsAnothersOnceNobodyHoldsIt) {
+  UserRanges ranges("/data/agent");
+  auto one = ranges.take(), two = ranges.take();
+  ASSERT_TRUE(one && two);
+  EXPECT_NE(*one, *two);
+  EXPECT_GE(*one, process::kRangesFrom + process::kRangeSize * process::kRanges);
+  UserRanges after("/data/agent");  // the next agent
+  const auto held = after.hold(*one);
+  std::vector<UserRange> all;
+  while (auto next = after.take()) {
+    EXPECT_NE(*next, *held);
+    all.push_back(std::move(next));
+  }
+  const auto given = *all.front();
+  all.front().reset();
+  EXPECT_EQ(*after.take(), given);
+}
+
+TEST(CriUsers, ARuntimeSaysWhetherItCan) {
+  const auto handler = [](const char* name, bool can) {
+    MessageWriter features, out;
+    features.number(2, can ? 1 : 0);
+    out.text(1, name).message(2, features);
+    return out;
+  };
+  MessageWriter answer;
+  answer.element(1, "").message(3, handler("", true)).message(3, handler("gvisor", false));
+  EXPECT_TRUE(*read_maps_users(answer.bytes(), ""));
+  EXPECT_FALSE(*read_maps_users(answer.bytes(), "gvisor"));
+  EXPECT_FALSE(*read_maps_users(answer.bytes(), "unknown"));
+  EXPECT_FALSE(*read_maps_users("", ""));  // an older one says nothing of its handlers
+  EXPECT_FALSE(read_maps_users("\xff", ""));
 }
 
 TEST(CriMessages, AContainerKeepsItsEmptyWordsAndItsMasks) {

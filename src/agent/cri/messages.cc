@@ -59,7 +59,9 @@ MessageWriter seccomp(bool unconfined, const std::string& file = "") {
   return out;
 }
 
-MessageWriter namespaces(const SandboxConfig& config, const std::string& joined) {
+MessageWriter namespaces(const SandboxConfig& config,
+                         const UserRange& users,
+                         const std::string& joined) {
   MessageWriter out;
   const auto pid = config.host_pid                  ? kNode
                    : !joined.empty()                ? kTarget
@@ -69,6 +71,7 @@ MessageWriter namespaces(const SandboxConfig& config, const std::string& joined)
       .number(2, pid)
       .number(3, config.host_ipc ? kNode : kPod)
       .text(4, joined);
+  if (users) out.message(5, user_namespace(*users));
   return out;
 }
 
@@ -92,7 +95,7 @@ MessageWriter rights(const ContainerWish& wish) {
   for (const auto& name : config.drop_capabilities) capabilities.text(2, name);
   out.message(1, capabilities)
       .number(2, config.privileged ? 1 : 0)
-      .message(3, namespaces(wish.sandbox, wish.joined));
+      .message(3, namespaces(wish.sandbox, wish.users, wish.joined));
   if (config.user) out.message(5, boxed(*config.user));
   out.number(7, config.read_only_root ? 1 : 0);
   for (const auto group : config.groups) out.element(8, as_number(group));
@@ -105,9 +108,11 @@ MessageWriter rights(const ContainerWish& wish) {
   return out.message(15, seccomp(config.privileged || config.unconfined, config.seccomp_file));
 }
 
-MessageWriter mount(const Mount& one) {
+MessageWriter mount(const Mount& one, const UserRange& users) {
   MessageWriter out;
   out.text(1, one.target).text(2, one.source).number(3, one.read_only ? 1 : 0);
+  // Whoever owns a file on disk owns it in the pod.
+  if (users && !one.as_it_is) out.message(6, id_mapping(*users)).message(7, id_mapping(*users));
   return out;
 }
 
@@ -177,7 +182,7 @@ std::string sandbox_message(const SandboxWish& wish) {
       .text(2, config.id)
       .text(3, config.pod_namespace)
       .number(4, static_cast<std::uint64_t>(wish.attempt));
-  security.message(1, namespaces(config, "")).message(9, seccomp(/*unconfined=*/false));
+  security.message(1, namespaces(config, wish.users, "")).message(9, seccomp(/*unconfined=*/false));
   linux_part.text(1, wish.cgroup_parent).message(2, security);
   // The machine's network has the machine's name.
   out.message(1, named)
@@ -189,6 +194,30 @@ std::string sandbox_message(const SandboxWish& wish) {
       .entry(6, kOwner, wish.owner)
       .message(8, linux_part);
   return out.bytes();
+}
+
+SandboxNamespaces read_namespaces(std::string_view sandbox_message) {
+  SandboxNamespaces out;
+  Read read{sandbox_message};
+  const auto each = [&out](const MessageField& field) {
+    if (field.number == 1) out.host_network = field.value == kNode;
+    if (field.number == 2) out.host_pid = field.value == kNode;
+    if (field.number == 2) out.share_process_namespace = field.value == kPod;
+    if (field.number == 3) out.host_ipc = field.value == kNode;
+    if (field.number == 5 && field.is_bytes) out.users = read_user_namespace(field.bytes);
+  };
+  // linux, its security_context, its namespace_options.
+  out.share_process_namespace = true;  // nought, which is not written
+  read.fields(sandbox_message, [&](const MessageField& top) {
+    if (top.number != 8 || !top.is_bytes) return;
+    read.fields(top.bytes, [&](const MessageField& part) {
+      if (part.number != 2 || !part.is_bytes) return;
+      read.fields(part.bytes, [&](const MessageField& field) {
+        if (field.number == 1 && field.is_bytes) read.fields(field.bytes, each);
+      });
+    });
+  });
+  return out;
 }
 
 std::string run_sandbox_request(const std::string& sandbox_message, const std::string& handler) {
@@ -210,7 +239,7 @@ std::string create_container_request(const ContainerWish& wish) {
     if (equals != std::string::npos) pair.text(2, item.substr(equals + 1));
     one.message(6, pair);
   }
-  for (const auto& item : config.mounts) one.message(7, mount(item));
+  for (const auto& item : config.mounts) one.message(7, mount(item, wish.users));
   for (const auto& item : config.devices) {
     MessageWriter device;
     one.message(8,

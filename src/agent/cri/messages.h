@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "agent/cri/users.h"
 #include "agent/runtime.h"
 #include "base/result.h"
 
@@ -26,6 +28,7 @@ inline constexpr const char* kOwner = "muster.owner";
 
 struct SandboxWish {
   SandboxConfig config;
+  UserRange users;
   std::string owner;
   std::string cgroup_parent;
   int attempt = 0;
@@ -33,12 +36,19 @@ struct SandboxWish {
 
 /// A PodSandboxConfig, which every container of the sandbox is made with again.
 std::string sandbox_message(const SandboxWish& wish);
+/// What of such a message a container needs to know of its sandbox, for an agent that did not make it.
+struct SandboxNamespaces {
+  bool host_network = false, host_pid = false, host_ipc = false, share_process_namespace = false;
+  std::optional<std::uint32_t> users;
+};
+SandboxNamespaces read_namespaces(std::string_view sandbox_message);
 std::string run_sandbox_request(const std::string& sandbox_message, const std::string& handler);
 
 /// What a container needs besides its configuration.
 struct ContainerWish {
   ContainerConfig config;
   SandboxConfig sandbox;  // as far as the namespaces go
+  UserRange users;
   std::string sandbox_id;
   std::string sandbox_message;
   std::string owner;

@@ -83,9 +83,9 @@ Result<std::vector<Mount>> Staging::prepare(const std::string& container,
   return out;
 }
 
-void Staging::clear(const std::vector<std::string>& memory_volumes) const {
+void Staging::clear(const std::string& pod_directory) const {
   unmount_below(place_);
-  for (const auto& path : memory_volumes) unmount_below(path);
+  unmount_below(pod_directory);
   std::error_code ignored;
   fs::remove_all(place_, ignored);
 }

@@ -23,8 +23,8 @@ class Staging {
   /// The same mounts as the runtime may bind them, those of `container` in a folder of its own.
   Result<std::vector<Mount>> prepare(const std::string& container,
                                      const std::vector<Mount>& mounts) const;
-  /// Everything of this pod.
-  void clear(const std::vector<std::string>& memory_volumes) const;
+  /// Everything of this pod, its volumes in memory (below its own directory) too.
+  void clear(const std::string& pod_directory) const;
 
  private:
   std::string place_;

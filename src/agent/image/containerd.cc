@@ -15,6 +15,7 @@
 
 #include "agent/fd.h"
 #include "agent/files.h"
+#include "agent/image/containerd_state.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "json/json.h"
@@ -113,7 +114,7 @@ debug = {{level = "warn"}}
     registry = {{config_path = {}}}
 {})",
       at("/root"),
-      at("/state"),
+      pods.state.empty() ? at("/state") : toml(pods.state),
       pods.plugins.empty() ? R"(, "io.containerd.monitor.v1.cgroups")" : "",
       at("/containerd.sock"),
       at("/opt"),
@@ -136,7 +137,7 @@ Containerd::~Containerd() {
   if (process_) process_->close();
 }
 
-Result<void> Containerd::start(const std::vector<Registry>& registries, const PodSupport& pods) {
+Result<void> Containerd::start(const std::vector<Registry>& registries, PodSupport pods) {
   // Beside its socket containerd makes one of a longer name.
   constexpr std::size_t kPathMax = sizeof(sockaddr_un::sun_path) - sizeof ".ttrpc";
   if (socket().size() > kPathMax)
@@ -147,6 +148,8 @@ Result<void> Containerd::start(const std::vector<Registry>& registries, const Po
                             socket().size(),
                             kPathMax));
   end_orphans();
+  remove_orphaned_states();
+  if (!pods.plugins.empty()) pods.state = containerd_state(directory_);
   const auto before = read_file(directory_ + kConfigName);
   const auto written = write_files(registries, pods);
   if (!written) return written;
@@ -264,6 +267,7 @@ Task<void> Containerd::end() {
   }
   std::error_code ignored;
   fs::remove(directory_ + "/pid", ignored);
+  remove_containerd_state(directory_);
   pid_ = 0;
 }
 

@@ -8,7 +8,7 @@
 ///   containerd.toml, containerd.sock, containerd.log, pid
 ///   certs.d/<registry>/hosts.toml   where registries of the image file are asked
 ///   cni/10-muster.conflist          the network of pods that it runs
-///   root, state, opt                containerd's own
+///   root, opt                       containerd's own; its state, unless it runs pods
 #pragma once
 
 #include <memory>
@@ -33,6 +33,7 @@ struct PodSupport {
   std::string plugins;  // the folder of programs for networks; empty: it runs no pods
   std::string network;  // what they are told, as a list of CNI's
   std::string sandbox_image;
+  std::string state;  // set by Containerd: see containerd_state.h
 };
 std::string containerd_config(const std::string& directory, const PodSupport& pods);
 std::string hosts_file(const Registry& registry);
@@ -43,7 +44,7 @@ class Containerd {
   ~Containerd();
 
   /// Adopts the one that runs, or starts one. Does not wait until it answers.
-  Result<void> start(const std::vector<Registry>& registries, const PodSupport& pods);
+  Result<void> start(const std::vector<Registry>& registries, PodSupport pods);
   Task<void> end();
   [[nodiscard]] std::string socket() const { return directory_ + "/containerd.sock"; }
 

@@ -11,6 +11,7 @@
 
 #include "agent/fd.h"
 #include "agent/image/containerd.h"
+#include "agent/image/containerd_state.h"
 #include "agent/image/credentials.h"
 #include "agent/image/cri_messages.h"
 #include "agent/image/image_config.h"
@@ -292,6 +293,26 @@ TEST(ServersThatStart, AreAwaitedUntilTheyListen) {
   client.join();
   EXPECT_TRUE(came);
   std::filesystem::remove_all(folder);
+}
+
+TEST(ContainerdState, EverybodyCanPassAndItGoesWithItsFolder) {
+  if (geteuid() != 0) GTEST_SKIP() << "not root";
+  char folder[] = "/tmp/muster-state-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const auto state = containerd_state(folder);
+  ASSERT_FALSE(state.starts_with(folder)) << state;
+  EXPECT_EQ(containerd_state(folder), state);
+  const auto place = std::filesystem::path(state).parent_path();
+  EXPECT_EQ(std::filesystem::status(place).permissions(), std::filesystem::perms(0711));
+  remove_orphaned_states();
+  EXPECT_TRUE(std::filesystem::exists(place));
+  // Pods of an earlier muster keep theirs.
+  const auto task = std::string(folder) + "/state/io.containerd.runtime.v2.task/k8s.io/id";
+  std::filesystem::create_directories(task);
+  EXPECT_EQ(containerd_state(folder), std::string(folder) + "/state");
+  std::filesystem::remove_all(folder);
+  remove_orphaned_states();
+  EXPECT_FALSE(std::filesystem::exists(place));
 }
 
 TEST(ContainerdFiles, QuoteWhatTheyName) {

@@ -11,7 +11,10 @@ namespace muster::agent::process {
 class AddressPool {
  public:
   AddressPool() = default;
-  AddressPool(std::uint32_t first, std::uint32_t last) : first_(first), last_(last), next_(first) {}
+  AddressPool(std::uint32_t first, std::uint32_t last) : AddressPool(first, last, first) {}
+  /// Begins with `next`.
+  AddressPool(std::uint32_t first, std::uint32_t last, std::uint32_t next)
+      : first_(first), last_(last), next_(next) {}
 
   std::optional<std::uint32_t> take() {
     if (last_ < first_ || used_.size() > last_ - first_) return std::nullopt;

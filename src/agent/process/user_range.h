@@ -22,7 +22,9 @@ namespace muster::agent::process {
 constexpr std::uint32_t kRangeSize = 65536;
 /// Ranges are counted from here, below are those of people and their containers.
 constexpr std::uint32_t kRangesFrom = 1'000'000;
-constexpr std::uint32_t kRanges = 32'700;  // many programs take larger ids for negative
+/// Of the process runtime's pods, and after them of a container runtime's that ask for one. Many
+/// programs take larger ids for negative.
+constexpr std::uint32_t kRanges = 32'188, kRangesOfRuntime = 512;
 
 /// The first id of the range that belongs to a pod's address. Pods of one agent never share one;
 /// `subnet` makes it unlikely for those of several.

@@ -18,6 +18,8 @@ TEST(UserRanges, AreApartAndStayBelowWhatProgramsTakeForNegative) {
   }
   EXPECT_EQ(firsts.size(), kRanges);
   EXPECT_NE(first_id(0, 244), first_id(0, 245));
+  const auto last = kRangesFrom + std::uint64_t{kRangeSize} * (kRanges + kRangesOfRuntime);
+  EXPECT_LT(last, 1ULL << 31);
 }
 
 TEST(UserRanges, LeaveThoseOfOthersAlone) {
