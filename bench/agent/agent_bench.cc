@@ -168,7 +168,6 @@ struct RuntimeBench {
       sandbox.id = sandbox.pod_name = sandbox.hostname = id;
       sandbox.directory = directory + "/pods/" + id;
       sandbox.run_directory = directory + "/run/" + id;
-      fs::create_directories(sandbox.directory);
       fs::create_directories(sandbox.run_directory);
       const auto made = co_await runtime->run_sandbox(sandbox);
       if (!made) {

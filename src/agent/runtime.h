@@ -116,6 +116,13 @@ struct SandboxConfig {
   std::string handler;     // which of its handlers; empty: its default
 };
 
+/// What a container's root has of its own on disk. It lies beside the pod's directory, so that a pod that
+/// leaves nothing there, no line of a log either, needs none: making and removing it would be most of what
+/// the disk has to do for such a pod.
+inline std::string root_folder(const std::string& pod_directory, const std::string& container) {
+  return pod_directory + "." + container;
+}
+
 struct ContainerConfig {
   std::string id;
   std::string name;

@@ -116,7 +116,7 @@ DiskUsage disk_usage(const json::Value& pod, const std::string& pod_directory) {
   each_container(pod, [&](const json::Value& one) {
     const auto name = text(at(one, "name"));
     usage.containers[name] =
-        disk_bytes(pod_directory + "/rootfs-" + name) + log_bytes(pod_directory, name);
+        disk_bytes(root_folder(pod_directory, name)) + log_bytes(pod_directory, name);
   });
   return usage;
 }

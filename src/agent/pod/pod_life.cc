@@ -55,6 +55,14 @@ bool PodLife::any_running() const {
          std::any_of(state.ephemerals.begin(), state.ephemerals.end(), running);
 }
 
+std::vector<std::string> PodLife::root_folders() const {
+  std::vector<std::string> out;
+  for (const auto* records : {&state.inits, &state.containers, &state.ephemerals}) {
+    for (const auto& record : *records) out.push_back(root_folder(places.disk, record.name));
+  }
+  return out;
+}
+
 PodFacts PodLife::facts() const {
   return {state.pod_ip, state.host_ip, context.node_cpu_milli, context.node_memory_bytes};
 }

@@ -45,6 +45,8 @@ struct PodLife {
   ContainerRecord* find_by_id(const std::string& container_id);
   [[nodiscard]] const json::Value& spec_of(const ContainerRecord& record) const;
   [[nodiscard]] bool any_running() const;
+  /// What its containers' roots had of their own on disk.
+  [[nodiscard]] std::vector<std::string> root_folders() const;
   /// What is left of the grace that its deletion gives it.
   [[nodiscard]] Duration grace_left() const;
   [[nodiscard]] PodFacts facts() const;

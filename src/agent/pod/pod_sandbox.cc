@@ -222,10 +222,15 @@ Task<void> PodSandbox::tear_down() {
   life_.context.gpus.release(life_.uid);
   const auto places = life_.places;
   const bool keeps = kube::annotation(*life_.pod, kube::names::framework::kKeepLogs) == "true";
-  const auto work = [places, keeps, uid = life_.uid, logs = former_logs(life_.context.directory)] {
+  const auto work = [places,
+                     keeps,
+                     roots = life_.root_folders(),
+                     uid = life_.uid,
+                     logs = former_logs(life_.context.directory)] {
     std::error_code ignored;
     if (keeps) logs.keep(places.disk, uid);
     fs::remove_all(places.disk, ignored);
+    for (const auto& root : roots) fs::remove_all(root, ignored);
     fs::remove_all(places.run, ignored);
   };
   const auto slot = co_await life_.context.removal_slots.take();

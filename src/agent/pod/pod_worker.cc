@@ -249,9 +249,10 @@ Task<Duration> PodWorker::sync_terminal() {
   run_removed_ = true;
   co_await status_.flush();
   const auto places = life_.places;
-  const auto work = [places] {
+  const auto work = [places, roots = life_.root_folders()] {
     std::error_code ignored;
     fs::remove_all(places.run, ignored);
+    for (const auto& root : roots) fs::remove_all(root, ignored);
     for (fs::directory_iterator item(places.disk, ignored), end; !ignored && item != end;
          item.increment(ignored)) {
       std::error_code one;

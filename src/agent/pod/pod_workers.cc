@@ -98,8 +98,10 @@ Task<void> PodWorkers::remove_orphans() {
     }
   };
   co_await context_.loop.run_on_worker(list);
-  std::erase_if(
-      found, [this](const fs::path& path) { return workers_.contains(path.filename().string()); });
+  std::erase_if(found, [this](const fs::path& path) {
+    const auto name = path.filename().string();
+    return workers_.contains(name.substr(0, name.find('.')));  // see root_folder
+  });
   const auto remove = [&found] {
     std::error_code ignored;
     for (const fs::path& path : found) fs::remove_all(path, ignored);

@@ -124,7 +124,7 @@ Result<std::string> make_folder(const RootPlan& plan, const Owner& owner, Folder
 }
 
 std::string folder_of(const ShimConfig& shim, const ContainerConfig& config) {
-  return shim.sandbox.directory + "/rootfs-" + config.name;
+  return root_folder(shim.sandbox.directory, config.name);
 }
 
 Result<bool> move_in(const std::string& folder,
@@ -133,7 +133,8 @@ Result<bool> move_in(const std::string& folder,
   const auto to = folder_of(shim, config);
   std::error_code ignored;
   std::filesystem::remove_all(to, ignored);
-  const auto place = make_directories(shim.sandbox.directory);
+  if (rename(folder.c_str(), to.c_str()) == 0) return true;
+  const auto place = make_directories(to.substr(0, to.rfind('/')));  // of the first pod of all
   if (!place) return fail(place.error());
   if (rename(folder.c_str(), to.c_str()) == 0) return true;
   if (errno == ENOENT) return false;

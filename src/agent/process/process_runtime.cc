@@ -127,6 +127,7 @@ class ProcessRuntime final : public Runtime {
     wanted.maps_users = machine_.maps_users && !wanted.sandbox.host_network;
     auto socket = co_await hand_to_warm(wanted);
     if (stopping_) co_return fail(Code::kUnavailable, "muster stops");
+    const bool surely = socket && cannot_be_refused(wanted.sandbox);
     if (!socket) {
       auto handed = hand_to_keeper(wanted);
       if (!handed) co_return fail(handed.error());
@@ -135,6 +136,7 @@ class ProcessRuntime final : public Runtime {
     const auto link = make_link(wanted);
     links_[wanted.sandbox.id] = link;
     link->listen(std::move(socket));
+    if (surely) co_return status_of(*link);
     while (!link->ready && link->alive && link->failure.empty())
       co_await link->changed->wait(Duration::zero());
     if (!link->ready) {
@@ -171,6 +173,7 @@ class ProcessRuntime final : public Runtime {
       co_return fail(Code::kNotFound, fmt::format("sandbox \"{}\" is not running", sandbox_id));
     json::Object body{{"config", to_json(config)}};
     auto answer = co_await link->call("start", std::move(body));
+    if (!answer && !link->failure.empty()) co_return fail(Code::kInternal, link->failure);
     if (!answer) co_return fail(answer.error());
     auto status = container_status_from_json(answer->value);
     // The exit of a quick command may have been read together with this answer.
@@ -289,6 +292,12 @@ class ProcessRuntime final : public Runtime {
   LinkPtr find(const std::string& id) const {
     const auto found = links_.find(id);
     return found == links_.end() || !found->second->alive ? nullptr : found->second;
+  }
+
+  /// A supervisor that waits has all that such a sandbox needs, so that nobody need wait for its answer:
+  /// what could still go wrong is what makes a supervisor end later, too.
+  static bool cannot_be_refused(const SandboxConfig& sandbox) {
+    return sandbox.memory_volumes.empty() && !sandbox.share_process_namespace && !sandbox.own_users;
   }
 
   SandboxStatus status_of(const SupervisorLink& link) const {

@@ -213,7 +213,7 @@ TEST_F(SandboxReuseTest, AFolderInWhichAPodLeftSomethingGoesWithIt) {
       const auto pod = co_await run_pod(fmt::format("pod-{}", number++), look + "; " + leave);
       EXPECT_EQ(split(pod.log, '\n').size(), 4U) << pod.log;
       seen.insert(pod.log.substr(pod.log.find('\n')));
-      EXPECT_TRUE(std::filesystem::exists(directory + "/pods/" + sandboxes.back() + "/rootfs-main"))
+      EXPECT_TRUE(std::filesystem::exists(directory + "/pods/" + sandboxes.back() + ".main"))
           << leave;
     }
     EXPECT_EQ(seen.size(), 4U) << "a pod has the folder of another";
@@ -232,7 +232,7 @@ TEST_F(SandboxReuseTest, AFolderThatAPodCouldHaveHandedOnGoesWithIt) {
     (void)co_await exit_of("first");
     (void)co_await runtime->remove_sandbox("first");
     co_await supervisors_rest();
-    EXPECT_TRUE(std::filesystem::exists(directory + "/pods/first/rootfs-main"));
+    EXPECT_TRUE(std::filesystem::exists(directory + "/pods/first.main"));
   });
 }
 
