@@ -153,6 +153,7 @@ class AgentImpl final : public Agent {
     co_await disk_->stop();
     co_await keeper_.stop();
     co_await hollow_.stop();
+    co_await workers_.settle(kLastWords);
     const auto uids = workers_.detach_all();
     context_.start_slots.close();
     context_.status_slots.close();
@@ -326,6 +327,10 @@ class AgentImpl final : public Agent {
     serve_pods();
     co_return Result<void>();
   }
+
+  /// How long an agent that ends writes what has happened to pods. How one ended is nowhere else once it
+  /// is removed from this machine.
+  static constexpr Duration kLastWords = std::chrono::seconds(3);
 
   // As the API server has it from its first start, and in its certificate.
   static constexpr auto kApiServiceAddress = "10.96.0.1";

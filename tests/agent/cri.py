@@ -51,6 +51,8 @@ def containerd_pid(c):
 def a_pod_is_the_runtimes(c):
     """By the node's flag: its processes hang below a shim of containerd, and its status says whose they are."""
     equal(output(c, "hello", None), "from the image\n")
+    ended = c.get("pod", "hello")["status"]["containerStatuses"][0]
+    assert ended["state"]["terminated"]["containerID"].startswith("containerd://"), ended
     c.create(cri_pod("sleeper", "sleep 1000"))
     c.running("sleeper")
     p = c.get("pod", "sleeper")

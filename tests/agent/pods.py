@@ -4,11 +4,12 @@
 """
 import json
 import pathlib
+import signal
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from agent_checks import check, equal, host_folder, pod, run, terminated  # noqa: E402
+from agent_checks import check, equal, host_folder, pod, run, terminated, until  # noqa: E402
 from muster import Muster  # noqa: E402
 
 
@@ -538,6 +539,48 @@ def pods_survive_kill_9_of_muster(c):
     equal(p["status"]["containerStatuses"][0]["restartCount"], 0)
     c.muster.kubectl("delete", "pod", "orphan", "--now")
     c.gone("orphan")
+
+
+def ended_well(c):
+    """How many pods' containers have ended with 0, as their supervisors noted it."""
+    states = [json.loads(state.read_text())["containers"] for state in c.muster.data.glob("agent/run/*/state")]
+    return sum(all(one["state"] == 2 and one["exitCode"] == 0 for one in containers) for containers in states)
+
+
+@check
+def what_a_pod_did_is_not_lost_with_muster(c):
+    """Pods that ended well before muster could say so have succeeded, whether it ends in order then or not."""
+    folder = pathlib.Path(host_folder("muster-ends-"))
+    mounted = {
+        "container": {"volumeMounts": [{"name": "h", "mountPath": "/h"}]},
+        "volumes": [{"name": "h", "hostPath": {"path": str(folder)}}],
+    }
+    for way, end in (("stop", c.muster.stop), ("kill", c.muster.kill)):
+        names = [f"{way}-{i}" for i in range(80)]
+
+        def phases():
+            items = json.loads(c.muster.kubectl("get", "pods", "-l", f"way={way}", "-o", "json").stdout)["items"]
+            return {item["status"]["phase"] for item in items}
+
+        script, labels = f"until test -e /h/{way}; do sleep 0.1; done", {"labels": {"way": way}}
+        c.create(*[pod(name, script, metadata=labels, **mounted) for name in names])
+        until("all of them to run", lambda: phases() == {"Running"}, 60)
+        c.muster.process.send_signal(signal.SIGSTOP)
+        try:
+            (folder / way).touch()
+            until("pods that have ended", lambda: ended_well(c) == len(names))
+            # Heard together with all that the pods' supervisors have told meanwhile.
+            if way == "stop":
+                c.muster.process.send_signal(signal.SIGTERM)
+        finally:
+            c.muster.process.send_signal(signal.SIGCONT)
+        end()
+        c.muster.start()
+        equal(
+            until("all of them to have ended", lambda: not phases() & {"Pending", "Running"} and phases()),
+            {"Succeeded"},
+        )
+        c.muster.kubectl("delete", "pods", "-l", f"way={way}", "--now")
 
 
 if __name__ == "__main__":

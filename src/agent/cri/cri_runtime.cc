@@ -551,6 +551,11 @@ Task<Result<std::vector<SandboxStatus>>> Cri::adopt() {
       if (one.sandbox_id != sandbox.id) continue;
       const auto whole = co_await status_of(one.status.id);
       const auto& seen = whole ? whole->status : one.status;
+      // Told of already, or cut off with the agent that asked for it: then it is to be started yet.
+      if (seen.state == ContainerState::kExited && seen.reason == "StartError") {
+        (void)co_await call("RemoveContainer", id_request(seen.id), kQuick);
+        continue;
+      }
       status.containers.push_back(seen);
       known.containers[seen.id] = seen;
       if (whole) known.logs[seen.id] = whole->log_path;

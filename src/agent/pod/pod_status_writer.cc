@@ -52,11 +52,11 @@ Task<void> PodStatusWriter::patch(std::shared_ptr<void> keep) {
     auto slot = co_await life_.context.status_slots.take();
     if (life_.gone || life_.detached) break;
     changed_ = false;
-    auto status = pod_status(*life_.pod,
-                             life_.state,
-                             published_,
-                             life_.context.runtime.id_scheme(life_.uid),
-                             life_.context.loop.now());
+    // Once its sandbox is gone nobody knows any more whose it was.
+    if (scheme_.empty() || life_.state.sandbox_ready)
+      scheme_ = life_.context.runtime.id_scheme(life_.uid);
+    auto status =
+        pod_status(*life_.pod, life_.state, published_, scheme_, life_.context.loop.now());
     auto patch = status_patch(*life_.pod, published_, status);
     if (patch.is_null()) break;
     const auto ns = std::string(kube::namespace_of(*life_.pod));
@@ -88,6 +88,12 @@ Task<void> PodStatusWriter::patch(std::shared_ptr<void> keep) {
   patching_ = false;
   no_longer_starting();
   patched_->notify();
+}
+
+Task<void> PodStatusWriter::write_until(Duration deadline) {
+  publish();
+  while (patching_ && life_.context.loop.monotonic() < deadline)
+    co_await patched_->wait(deadline - life_.context.loop.monotonic());
 }
 
 Task<void> PodStatusWriter::flush() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "agent/pod/pod_life.h"
 
@@ -22,11 +23,14 @@ class PodStatusWriter {
   void publish();
   /// Returns when what there is to say is written, or cannot be for a while.
   Task<void> flush();
+  /// The same, until a moment of the monotonic clock.
+  Task<void> write_until(Duration deadline);
 
  private:
   Task<void> patch(std::shared_ptr<void> keep);
 
   PodLife& life_;
+  std::string scheme_;       // what goes before the ids of its containers
   json::Value published_;    // the status as last written (or read)
   const bool was_terminal_;  // already so when first seen: the published status stays as it is
   bool patching_ = false;

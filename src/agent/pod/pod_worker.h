@@ -32,6 +32,9 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
             std::function<void(const std::string& uid)> on_finished);
 
   void start();
+  /// Says what has happened until now, or gives up at this moment of the monotonic clock. For as long as
+  /// somebody holds the worker.
+  Task<void> say_until(Duration deadline) { return status_.write_until(deadline); }
   void update(client::ObjectPtr pod);
   /// The object is gone: what still runs is killed at once.
   void removed();

@@ -109,6 +109,11 @@ Task<void> PodWorkers::remove_orphans() {
   co_await context_.loop.run_on_worker(remove);
 }
 
+Task<void> PodWorkers::settle(Duration limit) {
+  const auto deadline = context_.loop.monotonic() + limit;
+  for (const auto& worker : all()) co_await worker->say_until(deadline);
+}
+
 std::vector<std::string> PodWorkers::detach_all() {
   std::vector<std::string> out;
   const auto workers = std::move(workers_);

@@ -33,6 +33,8 @@ class PodWorkers {
   /// Once every pod was heard of: pods that were deleted, or directories that stayed, while no agent
   /// ran.
   Task<void> remove_orphans();
+  /// Writes what is known of them and not written yet: an agent that ends in order takes it along.
+  Task<void> settle(Duration limit);
   /// Lets go of them; what runs goes on. Their uids.
   std::vector<std::string> detach_all();
 
