@@ -1,5 +1,6 @@
 // Checks of the portal in Chromium with many jobs, nodes and changes. crowd.py starts the cluster.
 import { address, api, ask, axe, check, eventually, password, person, play, signIn, submit, tabOf, tasksOf } from './page.mjs';
+import { mapNews, readMap } from './look.mjs';
 
 let admin;
 const kubectl = (...words) => ask(`@kubectl ${JSON.stringify(words)}`);
@@ -236,22 +237,34 @@ const parts = {
     await admin.waitForTimeout(500);
     const fps = await admin.evaluate(async () => { const box = document.querySelector('.map'); let frames = 0; const end = performance.now() + 2000; while (performance.now() < end) { box.scrollTop = (box.scrollTop + 60) % Math.max(1, box.scrollHeight - box.clientHeight); await new Promise(requestAnimationFrame); frames++; } box.scrollTop = 0; return frames / 2; });
     check(`44 panning at ${fps.toFixed(0)} frames a second (30)`, fps >= 30, fps);
+    await change();
     for (const z of [6, 21, 52]) await points(z);
   },
 };
+
+/** A thousand GPUs become others at once: 125 nodes are cordoned. */
+async function change() {
+  const page = await tabOf(admin);
+  const news = mapNews(page);
+  await page.goto(`${address}/topology`);
+  await page.waitForFunction(() => document.querySelector('.map-canvas')?.width > 300);
+  const tasks = await tasksOf(page, async () => {
+    await ask('@cordon 125 on');
+    await eventually(() => news.states >= 125);
+    await page.evaluate(async () => { for (let i = 0; i < 3; i++) await new Promise(requestAnimationFrame); });
+  });
+  check(`44 a change of 1,000 GPUs takes no task above ${Math.max(...tasks).toFixed(1)} ms (16)`, news.states >= 125 && Math.max(...tasks) <= 16, `${news.states} nodes told`);
+  await ask('@cordon 125 off');
+  await page.context().close();
+}
 
 /** At random points of the picture: the colour is that of the job that the server says is there, and a click selects that job. */
 async function points(z) {
   await admin.goto(`${address}/topology?z=${z}`);
   await admin.waitForFunction((z) => Number(document.querySelector('.map')?.dataset.cell) === z, z);
   await admin.waitForTimeout(500);
-  const result = await admin.evaluate(async () => {
-    const t = (await (await fetch('/api/portal/v1/topology')).json()).value;
-    const owner = [];
-    for (let i = 0; i + 1 < t.owner.length; i += 2) for (let k = 0; k < t.owner[i + 1]; k++) owner.push(t.owner[i]);
-    const first = new Map();
-    let sum = 0;
-    t.nodes.forEach((n, i) => { first.set(n, sum); sum += t.gpus[i]; });
+  const said = readMap((await api(admin, 'GET', '/topology')).body.value);
+  const result = await admin.evaluate(async ({ owner, first, jobs }) => {
     const slot = (key) => { let h = 0x811c9dc5; for (const b of new TextEncoder().encode(key)) { h ^= b; h = Math.imul(h, 0x01000193) >>> 0; } return (h >>> 13) % 8; };
     const look = getComputedStyle(document.documentElement);
     const probe = document.createElement('canvas').getContext('2d');
@@ -275,10 +288,10 @@ async function points(z) {
       const m = /^(\S+) · GPU (\d+)/.exec(said);
       if (!m) continue;
       seen.looked++;
-      const g = first.get(m[1]) + Number(m[2]);
+      const g = first[m[1]] + Number(m[2]);
       if (owner[g] <= 0) continue;
       seen.taken++;
-      const job = t.jobs[owner[g] - 1];
+      const job = jobs[owner[g] - 1];
       const ratio = canvas.width / canvas.clientWidth;
       // The point may be on the gap, a letter or an outline: the colour must be near it.
       const area = c.getImageData(Math.max(0, x * ratio - 3), Math.max(0, y * ratio - 3), 7, 7).data;
@@ -300,7 +313,7 @@ async function points(z) {
       }
     }
     return seen;
-  });
+  }, said);
   check(`44 zoom ${z}: ${result.looked} points, ${result.taken} of them held, drawn in their job's colour`, result.looked === 1000 && result.taken > 50 && result.wrong.length <= result.taken / 200, `${result.wrong.length} wrong: ${result.wrong.slice(0, 5).join(' | ')}`);
   check(`44 zoom ${z}: ${result.clicked} clicks select the right job`, result.clicked > 10 && result.clickedWrong.length === 0, result.clickedWrong.slice(0, 5).join(' | '));
 }

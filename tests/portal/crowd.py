@@ -9,7 +9,7 @@ import sys
 import time
 
 from chromium import PASSWORD, drive, need_browser, with_password
-from load import Churn, cost_of_portals, cpu_s, seed, sleepers
+from load import Churn, cordon, cost_of_portals, cpu_s, seed, sleepers
 from visitor import PortalCluster
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -49,6 +49,7 @@ def main():
         requests = {
             "@kubectl": lambda arguments: kubectl(muster, arguments),
             "@churn": churn.start,
+            "@cordon": lambda arguments: cordon(muster, arguments),
             "@quiet": churn.stop,
             "@jobs": lambda arguments: sleepers(muster, *map(int, arguments.split()[:2]), arguments.split()[2]),
             "@cpu": lambda _: cpu_s(muster),

@@ -1,5 +1,6 @@
 // The course's experiments L2 to L7 in the portal, from signing in to the result. Configurations and jobs are the course's own files.
 import { readFileSync } from 'node:fs';
+import { readMap } from './look.mjs';
 import { address, api, ask, axe, check, detail, eventually, password, person, play, root, say, seen, signIn, submit, writeEditor } from './page.mjs';
 
 const LAB = `${root}/tests/data/lab6/`;
@@ -190,7 +191,7 @@ const parts = {
     await byImport(alice, 'job-config-4.yaml');
     await until(alice, four, ['RUNNING']);
     check('22 job 4 runs on carol, outside of its virtual cluster', (await tasks(alice, four))[0].node === 'hostname-carol');
-    const map = (await api(alice, 'GET', '/topology')).body.value;
+    const map = readMap((await api(alice, 'GET', '/topology')).body.value);
     check('22 the map knows it as opportunistic', map.jobs.find((j) => j.id === four)?.oppo === true, JSON.stringify(map.jobs));
     await alice.goto(`${address}/topology`);
     check('22 the legend counts one opportunistic GPU', !!(await eventually(async () => /1\s*of them opportunistic/.test(await main(alice)))), await main(alice));

@@ -29,6 +29,19 @@ def connected(muster):
     return connection, {"Authorization": f"Bearer {muster.admin_token()}", "Content-Type": "application/json"}
 
 
+def cordon(muster, arguments):
+    """ "125 on": the first 125 nodes of tools/portal_seed are cordoned, all at once: a change of 1,000 GPUs on the map."""
+    count, on = int(arguments.split()[0]), arguments.split()[1] == "on"
+    connection, head = connected(muster)
+    head = {**head, "Content-Type": "application/merge-patch+json"}
+    for number in range(count):
+        name = f"r{number // 16:02}-n{number % 16:02}"
+        body = json.dumps({"spec": {"unschedulable": on or None}})
+        connection.request("PATCH", f"/api/v1/nodes/{name}", body, head)
+        connection.getresponse().read()
+    connection.close()
+
+
 def sleepers(muster, first, end, prefix):
     """Jobs PREFIX-FIRST to PREFIX-(END-1), of alice and bob by turns of three; each is said to run for an hour."""
     connection, head = connected(muster)

@@ -4,6 +4,7 @@
 import { createInterface } from 'node:readline';
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
+import * as look from './look.mjs';
 
 export const [address, password, root, ...only] = process.argv.slice(2);
 const require = createRequire(`${root}/web/package.json`);
@@ -76,17 +77,7 @@ export const settled = (page) => eventually(() => page.evaluate(async () => {
   for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame);
   return there();
 }));
-/** Processor time in ms of each task of the page's main thread while `during` runs, from the browser's own trace. */
-export async function tasksOf(page, during) {
-  await browser.startTracing(page, { categories: ['toplevel', 'disabled-by-default-devtools.timeline', '__metadata'] });
-  await during();
-  const { traceEvents } = JSON.parse((await browser.stopTracing()).toString());
-  const mains = traceEvents.filter((e) => e.name === 'thread_name' && e.args.name === 'CrRendererMain').map((e) => `${e.pid}/${e.tid}`);
-  const tasks = traceEvents.filter((e) => e.name === 'RunTask' && e.tdur !== undefined);
-  // The page that was looked at is the renderer that had most to do.
-  const busiest = mains.map((m) => tasks.filter((e) => `${e.pid}/${e.tid}` === m)).sort((a, b) => b.length - a.length)[0] ?? [];
-  return busiest.map((e) => e.tdur / 1000);
-}
+export const tasksOf = (page, during) => look.tasksOf(browser, page, during);
 /** What axe finds serious on the page, once nothing fades in any more: half there, texts lack contrast. The page's policy forbids inline script, so
     the checker is evaluated by the browser's own protocol. */
 export async function axe(page) {

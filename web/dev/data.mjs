@@ -56,7 +56,7 @@ export function cluster(racks = 15, perRack = 16) {
   for (const [s, n] of [['SUCCEEDED', 861], ['FAILED', 52], ['STOPPED', 33], ['SUSPENDED', 5]]) for (let i = 0; i < n; i++) make(s);
   for (let i = 0; i < owners.length;) { let n = 1; while (i + n < owners.length && owners[i + n] === owners[i]) n++; topo.owner.push(owners[i], n); i += n; }
   topo.idle = [0, owners.length];
-  return { topo, owners, jobs, users, vcs };
+  return { topo, packed: packed(topo, owners), owners, jobs, users, vcs };
 }
 
 const amounts = (gpus) => ({ gpus, cpuMilli: gpus * 12_000, memoryBytes: gpus * 96 * 2 ** 30 });
@@ -95,4 +95,22 @@ export function timeline(row) {
   }
   attempts.push({ n: 1, segments: [{ kind: 'queued', from: s, to: st, text: row.wait?.text ?? '' }, ...(st ? [{ kind: 'running', from: st, to: end, text: '' }] : row.wait?.start ? [{ kind: 'forecast', from: row.wait.start, to: row.wait.start + 2 * H, text: 'would run' }] : [])], tasks: st ? lanes(st, end, 'running') : [], tasksTotal: row.tasks.total });
   return { now: now(), attempts, marks: [{ at: s, kind: 'submitted', text: '', by: null }] };
+}
+
+/** As the server sends it (src/shapes/topology.ts), with jobs numbered as they come up. */
+function packed(topo, owners) {
+  const listed = (texts) => ({ stems: texts, widths: texts.map(() => 0), stem: texts.map((_, i) => i), number: [] });
+  const runs = (values) => values.flatMap((v) => [v, 1]);
+  const order = [];
+  const who = [];
+  for (const o of owners) {
+    const job = Math.abs(o);
+    if (!job) { who.push(0); continue; }
+    const highest = order.length;
+    if (!order.includes(job)) order.push(job);
+    const back = highest - (order.indexOf(job) + 1) + 2;
+    who.push(o < 0 ? -back : back);
+  }
+  const jobs = order.map((k) => topo.jobs[k - 1]);
+  return { at: topo.at, nodes: listed(topo.nodes), states: runs(topo.states), gpus: runs(topo.gpus), model: runs(topo.model), models: listed(topo.models), rack: runs(topo.rack), racks: listed(topo.racks), jobs: { ids: listed(jobs.map((j) => j.id)), sort: jobs.map((_, i) => i), sorts: jobs.map(({ user, vc, queue, prio, prioClass, state, oppo }) => ({ user, vc, queue, prio, prioClass, state, oppo })) }, owner: { who, count: who.map(() => 1) }, bad: topo.bad, idle: topo.idle };
 }

@@ -37,7 +37,7 @@ function topic(name, q, window) {
   if (name === 'nodes') { let ids = c.topo.nodes.map((_, i) => i); if (q.q) ids = ids.filter((i) => c.topo.nodes[i].includes(q.q)); if (q.state) ids = ids.filter((i) => q.state.includes(['ready', 'cordoned', 'not-ready'][c.topo.states[i]])); return rows(ids.slice(0, 400).map(nodeRow)); }
   if (name === 'events') return rows(eventRows.filter((e) => !q.type?.length || q.type.includes(e.type)));
   if (name.startsWith('tasks/')) { const j = c.jobs.find((x) => x.id === name.slice(6)); return rows(j ? made.tasks(c, j) : []); }
-  const value = name.startsWith('job/') ? (() => { const j = c.jobs.find((x) => x.id === name.slice(4)); return j ? made.detail(c, j) : null; })() : name === 'counts' ? made.counts(c, 'alice') : name === 'tenants' ? made.tenants(c) : name === 'topology' ? c.topo : name === 'gantt' ? gantt(q) : null;
+  const value = name.startsWith('job/') ? (() => { const j = c.jobs.find((x) => x.id === name.slice(4)); return j ? made.detail(c, j) : null; })() : name === 'counts' ? made.counts(c, 'alice') : name === 'tenants' ? made.tenants(c) : name === 'topology' ? c.packed : name === 'gantt' ? gantt(q) : null;
   return value ? { rv: rv(), at, value } : { error: { code: 'NotFound', message: `There is no ${name}` } };
 }
 function gantt(q) {

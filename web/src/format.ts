@@ -65,10 +65,17 @@ export function exact(at: number | null | undefined): string {
 /** Stable colour of a tenant or job: slot 0…7. */
 export function slot(key: string): number {
   let h = 0x811c9dc5;
-  for (const byte of new TextEncoder().encode(key)) {
-    h ^= byte;
-    h = Math.imul(h, 0x01000193) >>> 0;
+  for (let i = 0; i < key.length; i++) {
+    const byte = key.charCodeAt(i);
+    if (byte > 127) return hash(encoder.encode(key));
+    h = Math.imul(h ^ byte, 0x01000193);
   }
+  return (h >>> 13) % 8;
+}
+const encoder = new TextEncoder();
+function hash(bytes: Uint8Array): number {
+  let h = 0x811c9dc5;
+  for (const byte of bytes) h = Math.imul(h ^ byte, 0x01000193);
   return (h >>> 13) % 8;
 }
 export const tint = (key: string): string => `k${slot(key)}`;

@@ -241,9 +241,21 @@ void JobIndex::apply_group(const client::ObjectPtr& old_object,
   mark(key);
 }
 
+void JobIndex::Node::let_go(const TaskFacts& task, Millis at) {
+  for (const std::int16_t device : task.devices) {
+    const auto index = static_cast<std::size_t>(device);
+    if (freed.size() <= index) freed.resize(index + 1);
+    freed[index] = std::max(freed[index], at);
+  }
+}
+
 void JobIndex::take_off(const std::string& node, const std::string& pod_key) {
   const auto found = nodes_.find(node);
-  if (found == nodes_.end() || found->second.pods.erase(pod_key) == 0) return;
+  if (found == nodes_.end()) return;
+  const auto pod = found->second.pods.find(pod_key);
+  if (pod == found->second.pods.end()) return;
+  found->second.let_go(*pod->second.task, env_.now().us / 1000);
+  found->second.pods.erase(pod);
   found->second.version = ++version_;
 }
 
@@ -303,7 +315,11 @@ void JobIndex::apply_pod(const client::ObjectPtr& old_object, const client::Obje
     node.pods[pod_key] = {&job, &task};
     node.version = version_;
   }
-  if (!holds) take_off(task.node, pod_key);
+  if (!holds) {
+    take_off(task.node, pod_key);
+    // Also of what had ended before this was read.
+    if (!task.node.empty()) nodes_[task.node].let_go(task, task.ended);
+  }
   job_of_pod_[pod_key] = key;
   mark(key);
 }
@@ -378,6 +394,12 @@ const std::map<std::string, JobIndex::OnNode>& JobIndex::on_node(const std::stri
   static const std::map<std::string, OnNode> kNone;
   const auto found = nodes_.find(node);
   return found == nodes_.end() ? kNone : found->second.pods;
+}
+
+const std::vector<Millis>& JobIndex::freed(const std::string& node) const {
+  static const std::vector<Millis> kNone;
+  const auto found = nodes_.find(node);
+  return found == nodes_.end() ? kNone : found->second.freed;
 }
 
 std::uint64_t JobIndex::node_version(const std::string& node) const {

@@ -68,6 +68,8 @@ class JobIndex {
   [[nodiscard]] const std::map<std::string, OnNode>& on_node(const std::string& node) const;
   /// Changes with whatever runs there.
   [[nodiscard]] std::uint64_t node_version(const std::string& node) const;
+  /// When each device of a node was last let go, by index; 0 or absent: not known.
+  [[nodiscard]] const std::vector<Millis>& freed(const std::string& node) const;
 
   /// Called on the loop, at most a few times a second, after changes.
   std::function<void()> on_change;
@@ -113,7 +115,9 @@ class JobIndex {
   std::unordered_map<std::string, std::string> job_of_group_;  // "ns/name" -> key
   struct Node {
     std::map<std::string, OnNode> pods;
+    std::vector<Millis> freed;
     std::uint64_t version = 0;
+    void let_go(const TaskFacts& task, Millis at);
   };
   void take_off(const std::string& node, const std::string& pod_key);
   std::unordered_map<std::string, Node> nodes_;

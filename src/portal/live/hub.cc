@@ -260,6 +260,8 @@ bool Hub::tell_one(Tab& tab, std::int64_t number, Subscription& subscription, Ro
     return true;
   }
   if (auto patch = source.patch(); patch) {
+    // What was told is compared with the next value, and not kept by sources that tell differences.
+    subscription.value.reset();
     if (!patch->empty())
       say(tab,
           fmt::format(
@@ -267,7 +269,7 @@ bool Hub::tell_one(Tab& tab, std::int64_t number, Subscription& subscription, Ro
     return true;
   }
   TextPtr value = value_of(subscription, round);
-  if (*value == *subscription.value) return true;
+  if (subscription.value && *value == *subscription.value) return true;
   say(tab,
       fmt::format(
           "{{{}{},\"value\":{}}}", sub_member(number), answer_head(version, now()), *value));

@@ -381,6 +381,8 @@ export const zh: Record<string, string> = {
   'Sign in with token': '使用令牌登录',
   'Too many attempts. Try again in {n} s.': '尝试次数过多。请在 {n} 秒后重试。',
   'ready': '就绪',
+  'a job of others': '他人的作业',
+  'free for {span}': '已空闲 {span}',
   'cordoned': '已封锁',
   'not ready': '未就绪',
   '{used} of {total} GPUs in use': '{used}/{total} 块 GPU 使用中',

@@ -2,7 +2,8 @@
 import { slot } from '../../format';
 import { colour } from '../../state/theme';
 import { t } from '../../text';
-import type { Layout, Plain } from './layout';
+import type { Layout } from './layout';
+import type { Plain } from './unpack';
 
 export type ColourBy = 'job' | 'vc' | 'prio' | 'state' | 'idle';
 export interface Look { by: ColourBy; selected: number; only: string; hover: number; cursor: number }
@@ -34,7 +35,7 @@ function fillOf(p: Plain, k: Palette, by: ColourBy): (owner: number) => string {
   return (owner) => {
     let c = known.get(owner);
     if (c) return c;
-    const j = p.source.jobs[owner - 1];
+    const j = p.jobs[owner - 1];
     if (!j) c = k.edge;
     else if (by === 'job') c = k.slots[slot(j.id)]!;
     else if (by === 'vc') c = k.slots[slot(j.vc || j.queue)]!;
@@ -50,7 +51,7 @@ const dims = (p: Plain, look: Look, g: number, off: boolean): boolean => {
   if (look.selected) return o !== look.selected && o !== -look.selected;
   switch (look.only) {
     case 'used': return o <= 0;
-    case 'oppo': return o <= 0 || !p.source.jobs[o - 1]?.oppo;
+    case 'oppo': return o <= 0 || !p.jobs[o - 1]?.oppo;
     case 'free': return o !== 0 || off;
     case 'held': return o >= 0;
     case 'off': return !(o <= 0 && (off || p.bad.has(g)));
@@ -103,9 +104,9 @@ function heading(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, b
   const name = b.name;
   c.fillText(name, b.x, b.y + l.head - 6, b.w);
   const w = Math.min(b.w, c.measureText(name).width);
-  const vcs = new Set(b.nodes.map((n) => p.source.vcs[p.source.vc[n] ?? -1] ?? ''));
+  const vcs = new Set(b.nodes.map((n) => p.vcs[p.vc[n] ?? -1] ?? ''));
   let free = 0;
-  for (const n of b.nodes) if (p.source.states[n] === 0) for (let g = p.first[n]!; g < p.first[n + 1]!; g++) if (p.owner[g] === 0 && !p.bad.has(g)) free++;
+  for (const n of b.nodes) if (p.states[n] === 0) for (let g = p.first[n]!; g < p.first[n + 1]!; g++) if (p.owner[g] === 0 && !p.bad.has(g)) free++;
   const note = [vcs.size === 1 ? [...vcs][0] : '', free ? t('{n} free', { n: free }) : ''].filter(Boolean).join(' · ');
   c.fillStyle = k.text3;
   c.font = `400 11px ${font()}`;
@@ -115,14 +116,14 @@ let family = '';
 const font = (): string => (family ||= getComputedStyle(document.body).fontFamily);
 
 function nodeRow(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, look: Look, fill: (o: number) => string, node: number, x0: number, y: number): void {
-  const off = p.source.states[node] !== 0;
+  const off = p.states[node] !== 0;
   const first = p.first[node]!;
   const count = Math.min(l.columns, p.first[node + 1]! - first);
   if (l.label) {
     c.globalAlpha = 1;
     c.fillStyle = off ? k.text3 : k.text2;
     c.font = `400 11px ${l.level === 'node' ? font() : 'ui-monospace, "Liberation Mono", monospace'}`;
-    c.fillText(shortName(p.source.nodes[node]!, l.level === 'node' ? 16 : 9), x0, y + (l.level === 'node' ? 20 : l.row / 2 + 3.5), l.label - 6);
+    c.fillText(shortName(p.nodes[node]!, l.level === 'node' ? 16 : 9), x0, y + (l.level === 'node' ? 20 : l.row / 2 + 3.5), l.label - 6);
   }
   const gap = l.cell < 5 ? 0 : l.cell < 12 ? 1 : 2;
   const h = l.level === 'node' ? 30 : l.row - (l.row < 4 ? 0 : l.level === 'rack' ? 3 : 1);
@@ -147,7 +148,7 @@ interface One { g: number; o: number; off: boolean; x: number; y: number; w: num
 function cell(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, look: Look, fill: (o: number) => string, q: One): void {
   const small = l.cell < 5;
   if (q.o > 0) {
-    const oppo = p.source.jobs[q.o - 1]?.oppo && l.cell >= 6;
+    const oppo = p.jobs[q.o - 1]?.oppo && l.cell >= 6;
     c.fillStyle = fill(q.o);
     if (oppo) {
       const half = l.level === 'node' ? Math.min(q.w, q.h) : q.w;
@@ -167,14 +168,15 @@ function cell(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, look
     if (small) c.globalAlpha *= 0.45;
     c.fillRect(q.x, q.y, q.w, q.h);
     if (!small) { c.strokeStyle = k.held; c.lineWidth = 1; c.strokeRect(q.x + 0.5, q.y + 0.5, q.w - 1, q.h - 1); }
-  } else if (look.by === 'idle' && p.idle[q.g]) {
-    c.globalAlpha *= Math.min(1, 0.15 + p.idle[q.g]! / 600);
+  } else if (look.by === 'idle' && p.freed[q.g]) {
+    // Ten hours are the darkest.
+    c.globalAlpha *= Math.min(1, 0.15 + (p.at - p.freed[q.g]!) / 36e6);
     c.fillStyle = k.waiting;
     c.fillRect(q.x, q.y, q.w, q.h);
   } else if (small) { c.fillStyle = k.line; c.fillRect(q.x, q.y, q.w, q.h); } else { c.strokeStyle = k.line2; c.lineWidth = 1; c.strokeRect(q.x + 0.5, q.y + 0.5, q.w - 1, q.h - 1); }
 }
 function band(c: CanvasRenderingContext2D, p: Plain, k: Palette, q: One, oppo: boolean): void {
-  const j = p.source.jobs[q.o - 1];
+  const j = p.jobs[q.o - 1];
   if (!j || q.w < 40) return;
   c.save();
   c.beginPath(); c.rect(q.x, q.y, q.w, q.h); c.clip();
@@ -190,12 +192,12 @@ function band(c: CanvasRenderingContext2D, p: Plain, k: Palette, q: One, oppo: b
 /** At the right of a rack: each run of nodes said once. */
 function brackets(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, look: Look, b: Layout['blocks'][number]): void {
   const whom = (node: number): string => {
-    if (p.source.states[node] !== 0) return p.source.states[node] === 1 ? t('cordoned') : t('not ready');
+    if (p.states[node] !== 0) return p.states[node] === 1 ? t('cordoned') : t('not ready');
     const owners = new Set<number>();
     for (let g = p.first[node]!; g < p.first[node + 1]!; g++) owners.add(p.owner[g]!);
-    if (owners.size > 1) { const jobs = [...owners].filter((o) => o > 0); return jobs.length > 1 ? t('{n} jobs', { n: jobs.length }) : jobs.length ? (p.source.jobs[jobs[0]! - 1]?.name ?? '') : t('held'); }
+    if (owners.size > 1) { const jobs = [...owners].filter((o) => o > 0); return jobs.length > 1 ? t('{n} jobs', { n: jobs.length }) : jobs.length ? (p.jobs[jobs[0]! - 1]?.name ?? '') : t('held'); }
     const o = [...owners][0] ?? 0;
-    return o === 0 ? t('free') : o < 0 ? t('held, {name}', { name: p.source.jobs[-o - 1]?.name ?? '' }) : (p.source.jobs[o - 1]?.name ?? '');
+    return o === 0 ? t('free') : o < 0 ? t('held, {name}', { name: p.jobs[-o - 1]?.name ?? '' }) : (p.jobs[o - 1]?.name ?? '');
   };
   const x = b.x + l.label + l.columns * l.cell + 4;
   for (let i = 0; i < b.nodes.length; ) {
@@ -203,7 +205,7 @@ function brackets(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, 
     let n = 1;
     while (i + n < b.nodes.length && whom(b.nodes[i + n]!) === word) n++;
     const y = b.y + l.head + i * l.row;
-    const mine = look.selected && p.source.jobs[look.selected - 1]?.name === word;
+    const mine = look.selected && p.jobs[look.selected - 1]?.name === word;
     c.strokeStyle = mine ? k.text : k.line2;
     c.lineWidth = mine ? 2 : 1;
     c.beginPath(); c.moveTo(x, y + 1); c.lineTo(x, y + n * l.row - 4); c.stroke();

@@ -1,55 +1,15 @@
 /** Where each node stands on the map. Pure: columns in, rectangles out, and back from a point to a GPU. */
-import type { Topology, TopologyPatch } from '../../shapes/topology';
+import type { Plain } from './unpack';
 
 export type Grouping = 'rack' | 'chain' | 'model';
 export type Level = 'cluster' | 'rack' | 'node';
 export const levelOf = (cell: number): Level => (cell < 17 ? 'cluster' : cell < 34 ? 'rack' : 'node');
 
-/** The map with its run-lengths undone. */
-export interface Plain {
-  source: Topology;
-  owner: Int32Array;
-  idle: Int32Array;
-  /** Number of the first GPU of each node, and one past the last. */
-  first: Int32Array;
-  bad: Set<number>;
-  /** Nodes that differences have changed; whoever has drawn them takes them out. */
-  changed: Set<number>;
-}
-function runs(coded: number[], size: number): Int32Array {
-  const out = new Int32Array(size);
-  let at = 0;
-  for (let i = 0; i + 1 < coded.length; i += 2) { out.fill(coded[i]!, at, at + coded[i + 1]!); at += coded[i + 1]!; }
-  return out;
-}
-export function plain(t: Topology): Plain {
-  const first = new Int32Array(t.nodes.length + 1);
-  for (let i = 0; i < t.nodes.length; i++) first[i + 1] = first[i]! + (t.gpus[i] ?? 0);
-  const size = first[t.nodes.length]!;
-  return { source: t, owner: runs(t.owner, size), idle: runs(t.idle ?? [], size), first, bad: new Set(t.bad ?? []), changed: new Set() };
-}
-/** Applies a difference in place and returns a new object, so that it is seen as changed. */
-export function patched(p: Plain, d: TopologyPatch): Plain {
-  for (let i = 0; i + 1 < d.owner.length; i += 2) { p.owner[d.owner[i]!] = d.owner[i + 1]!; p.changed.add(nodeOf(p, d.owner[i]!)); }
-  for (let i = 0; i + 1 < d.states.length; i += 2) { p.source.states[d.states[i]!] = d.states[i + 1]!; p.changed.add(d.states[i]!); }
-  if (d.bad) for (const g of [...d.bad, ...p.bad]) p.changed.add(nodeOf(p, g));
-  for (const [k, job] of Object.entries(d.jobs ?? {})) p.source.jobs[Number(k)] = job;
-  return { ...p, bad: d.bad ? new Set(d.bad) : p.bad };
-}
-
-/** The node of a GPU. */
-export function nodeOf(p: Plain, g: number): number {
-  let low = 0;
-  let high = p.source.nodes.length;
-  while (high - low > 1) { const mid = (low + high) >> 1; if (p.first[mid]! <= g) low = mid; else high = mid; }
-  return low;
-}
-
 export interface Block { name: string; note: number; nodes: number[]; x: number; y: number; w: number; h: number }
 export interface Layout { level: Level; cell: number; row: number; columns: number; label: number; side: number; head: number; blocks: Block[]; width: number; height: number }
 
 /** Nodes by group in the order of the columns. Large groups, and nodes without one, are cut into blocks. */
-export function groups(t: Topology, by: Grouping): { name: string; nodes: number[] }[] {
+export function groups(t: Plain, by: Grouping): { name: string; nodes: number[] }[] {
   const index = by === 'rack' ? t.rack : by === 'chain' ? t.chain : t.model;
   const names = by === 'rack' ? t.racks : by === 'chain' ? t.chains : t.models;
   const map = new Map<string, number[]>();
@@ -69,10 +29,17 @@ export function groups(t: Topology, by: Grouping): { name: string; nodes: number
   return out;
 }
 
+/** GPUs of the largest node, as far as they are drawn beside each other. */
+function widest(t: Plain): number {
+  let most = 1;
+  for (let n = 0; n < t.nodes.length; n++) most = Math.max(most, t.first[n + 1]! - t.first[n]!);
+  return Math.min(16, most);
+}
+
 /** Blocks flow like words: left to right, then down. `cell` is the width of one GPU in pixels. */
-export function layout(t: Topology, by: Grouping, cell: number, width: number): Layout {
+export function layout(t: Plain, by: Grouping, cell: number, width: number): Layout {
   const level = levelOf(cell);
-  const columns = Math.min(16, Math.max(1, ...t.gpus.slice(0, 2000)));
+  const columns = widest(t);
   const row = level === 'cluster' ? Math.max(2, Math.round(cell * (cell < 4 ? 1 : 0.68))) : level === 'rack' ? Math.round(cell * 0.7) + 4 : 46;
   const label = level === 'cluster' ? 0 : level === 'rack' ? 64 : 96;
   const side = level === 'cluster' ? 0 : level === 'rack' ? 132 : 0;
@@ -94,7 +61,7 @@ export function layout(t: Topology, by: Grouping, cell: number, width: number): 
 }
 
 /** The largest cell with which everything is on screen; a small cluster is shown near at once. */
-export function fit(t: Topology, by: Grouping, width: number, height: number): number {
+export function fit(t: Plain, by: Grouping, width: number, height: number): number {
   for (const near of [120, 90, 64, 48, 26, 21]) {
     const l = layout(t, by, near, width);
     if (l.height <= height && l.blocks.every((b) => b.x + b.w <= width)) return near;
@@ -129,19 +96,4 @@ export function placeOf(l: Layout, node: number): { x: number; y: number } | nul
     if (i >= 0) return { x: b.x + l.label, y: b.y + l.head + i * l.row };
   }
   return null;
-}
-
-export interface Tally { used: number; oppo: number; free: number; held: number; off: number }
-export function tally(p: Plain): Tally {
-  const out = { used: 0, oppo: 0, free: 0, held: 0, off: 0 };
-  for (let n = 0; n < p.source.nodes.length; n++) {
-    const off = p.source.states[n] !== 0;
-    for (let g = p.first[n]!; g < p.first[n + 1]!; g++) {
-      const o = p.owner[g]!;
-      if (o > 0) { out.used++; if (p.source.jobs[o - 1]?.oppo) out.oppo++; } else if (off || p.bad.has(g)) out.off++;
-      else if (o < 0) out.held++;
-      else out.free++;
-    }
-  }
-  return out;
 }

@@ -4,13 +4,13 @@ import { num, tint } from '../../format';
 import { A, param } from '../../state/route';
 import { jobHref } from '../../state/url';
 import { t } from '../../text';
-import type { Plain } from './layout';
+import type { Plain } from './unpack';
 
 const PAGE = 200;
 /** The map as a table: the same facts for keyboards and readers. */
 export function MapTable({ map, only }: { map: Plain; only: string }): JSX.Element {
   const [shown, show] = useState(PAGE);
-  const s = map.source;
+  const s = map;
   const sel = param('sel');
   const rows: number[] = [];
   for (let n = 0; n < s.nodes.length; n++) {

@@ -2,12 +2,14 @@ import '../../style/map.css';
 /** The GPU map: nodes × GPUs on a canvas, with a table twin, legend, hover card and the cell tree. */
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { get } from '../../api';
 import { num, prio, save, span } from '../../format';
 import { serverNow } from '../../live/socket';
 import { useValue } from '../../live/use';
 import { Icon } from '../../parts/icon';
 import { StateMark } from '../../parts/glyph';
 import { Choice, Empty, Wrong } from '../../parts/small';
+import type { JobDetail } from '../../shapes/job';
 import { NODE_STATES, type Topology, type TopologyPatch } from '../../shapes/topology';
 import { go, goQuery, param, query } from '../../state/route';
 import { has } from '../../state/session';
@@ -15,9 +17,10 @@ import { shownTheme } from '../../state/theme';
 import { withQuery } from '../../state/url';
 import { t } from '../../text';
 import { draw, redraw, type ColourBy, type Look } from './draw';
-import { fit, hit, layout, levelOf, nodeOf, patched, placeOf, plain, tally, type Grouping, type Hit, type Plain } from './layout';
-import { CellTree } from './tree';
+import { fit, hit, layout, levelOf, placeOf, type Grouping, type Hit } from './layout';
+import { CellTree, useCells } from './tree';
 import { MapTable } from './table';
+import { nodeOf, patched, plain, cellsOf, type Plain } from './unpack';
 
 export default function TopologyPage(): JSX.Element {
   const kept = useRef<{ from: Topology; plain: Plain } | null>(null);
@@ -32,20 +35,24 @@ export default function TopologyPage(): JSX.Element {
   const map = kept.current?.plain ?? null;
   if (live.error.value && !map) return <Wrong error={live.error.value} />;
   if (!map) return <div class="head"><h1 tabIndex={-1}>{t('Topology')}</h1></div>;
-  if (!map.source.nodes.length) return <><div class="head"><h1 tabIndex={-1}>{t('Topology')}</h1></div><Empty title={t('No nodes yet')} text={t('Nodes appear here when their agents have registered.')} /></>;
+  if (!map.nodes.length) return <><div class="head"><h1 tabIndex={-1}>{t('Topology')}</h1></div><Empty title={t('No nodes yet')} text={t('Nodes appear here when their agents have registered.')} /></>;
   return <MapPage map={map} turn={turn} />;
 }
 
 function MapPage({ map, turn }: { map: Plain; turn: number }): JSX.Element {
   const by = (param('colour') || 'job') as ColourBy;
-  const s = map.source;
+  const { cells, wrong } = useCells(has('cells'));
+  const celled = useMemo(() => (cells ? cellsOf(map, cells) : null), [map.nodes, cells]);
+  const s = celled ? { ...map, ...celled } : map;
   const group = (param('group') || (s.racks.length ? 'rack' : s.chains.length ? 'chain' : 'model')) as Grouping;
-  const sums = useMemo(() => tally(map), [map, turn]);
+  const sums = map.sums;
   const only = param('only');
-  const selected = s.jobs.findIndex((j) => j?.id === param('sel')) + 1;
+  // Those whom one may not see have no id, and cannot be selected.
+  const sel = param('sel');
+  const selected = sel ? s.jobs.findIndex((j) => j?.id === sel) + 1 : 0;
   const phone = innerWidth <= 640;
   const asTable = param('view') === 'table' || (phone && param('view') !== 'map');
-  const tree = (has('cells') || (has('hived') && s.chains.length > 0)) && innerWidth > 900 && param('tree') !== 'none';
+  const tree = has('cells') && innerWidth > 900 && param('tree') !== 'none';
   const set = (c: Record<string, string | null>, replace = false): void => goQuery(withQuery(query.value, c), replace);
   const total = map.owner.length;
   const [zoomTo, setZoomTo] = useState<((cell: number) => void) | null>(null);
@@ -60,14 +67,14 @@ function MapPage({ map, turn }: { map: Plain; turn: number }): JSX.Element {
         <span class="faint">{t('Colour')}</span>
         <Choice name={t('Colour')} of={[['job', t('Job')], ['vc', t('VC')], ['prio', t('Priority')], ['state', t('Status')], ['idle', t('Idle time')]] as const} value={by} set={(v) => set({ colour: v === 'job' ? null : v }, true)} />
         <span class="faint less">{t('Group')}</span>
-        <span class="less"><Choice name={t('Group')} of={[['rack', t('Rack')], ['chain', t('Cell chain')], ['model', t('Model')]] as const} value={group} set={(v) => set({ group: v }, true)} /></span>
+        <span class="less"><Choice name={t('Group')} of={[['rack', t('Rack')], ...(s.chains.length ? [['chain', t('Cell chain')] as const] : []), ['model', t('Model')]]} value={group} set={(v) => set({ group: v }, true)} /></span>
         {selected ? <span class="chip"><button>{t('Job')}<b>{s.jobs[selected - 1]!.name}</b></button><button class="x" aria-label={t('Clear selection')} onClick={() => set({ sel: null })}>×</button></span> : null}
         <span class="grow" />
         {asTable ? null : <><span class="faint less">{t('Zoom')}</span><span class="less"><Choice name={t('Zoom')} of={[['cluster', t('Cluster')], ['rack', t('Rack')], ['node', t('Node')]] as const} value={levelOf(shownCell)} set={(v) => zoomTo?.(v === 'cluster' ? Math.min(12, shownCell) : v === 'rack' ? 21 : 52)} /></span></>}
       </div>
       <div class={`map-frame ${tree && !asTable ? 'with-tree' : ''}`}>
-        {asTable ? <MapTable map={map} only={only} /> : <MapCanvas map={map} turn={turn} look={{ by, selected, only, hover: -1, cursor: -1 }} group={group} z={z} setZ={(v) => set({ z: v ? String(v) : null }, true)} choose={(id) => set({ sel: id === param('sel') ? null : id })} canvas={canvas} offerZoom={(f, cell) => { setZoomTo(() => f); setShown(cell); }} />}
-        {tree && !asTable ? <CellTree vc={param('tree')} setVc={(v) => set({ tree: v }, true)} choose={(id) => set({ sel: id })} /> : null}
+        {asTable ? <MapTable map={map} only={only} /> : <MapCanvas map={s} turn={turn} look={{ by, selected, only, hover: -1, cursor: -1 }} group={group} z={z} setZ={(v) => set({ z: v ? String(v) : null }, true)} choose={(id) => set({ sel: id === param('sel') ? null : id })} canvas={canvas} offerZoom={(f, cell) => { setZoomTo(() => f); setShown(cell); }} />}
+        {tree && !asTable ? <CellTree cells={cells} wrong={wrong} vc={param('tree')} setVc={(v) => set({ tree: v }, true)} /> : null}
       </div>
       <div class="map-legend">
         {([['used', t('in use'), sums.used, ''], ['oppo', t('of them opportunistic'), sums.oppo, 'half'], ['free', t('free'), sums.free, 'open'], ['held', t('held for a reservation'), sums.held, 'held'], ['off', t('cordoned or not ready'), sums.off, 'off']] as const).map(([key, word, n, cls]) => (
@@ -88,9 +95,9 @@ function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom 
   const [cursor, setCursor] = useState(-1);
   const frame = useRef(0);
   const theme = shownTheme.value;
-  const best = useMemo(() => (size.w ? fit(map.source, group, size.w - 40, size.h - 40) : 6), [map.source, group, size.w, size.h]);
+  const best = useMemo(() => (size.w ? fit(map, group, size.w - 40, size.h - 40) : 6), [map.nodes, map.chains, group, size.w, size.h]);
   const cell = z || best;
-  const l = useMemo(() => layout(map.source, group, cell, Math.max(200, size.w - 40)), [map.source, group, cell, size.w]);
+  const l = useMemo(() => layout(map, group, cell, Math.max(200, size.w - 40)), [map.nodes, map.chains, group, cell, size.w]);
   useLayoutEffect(() => {
     const watch = new ResizeObserver(() => setSize({ w: box.current!.clientWidth, h: box.current!.clientHeight }));
     watch.observe(box.current!);
@@ -115,7 +122,7 @@ function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom 
     const w = l.width + 2 * MARGIN;
     const h = l.height + 2 * MARGIN;
     if (l.level !== 'cluster' || w * h * ratio * ratio > 24e6) return null;
-    const key = [map.source, l, ratio, theme, look.by, look.selected, look.only, cursor];
+    const key = [map.nodes, l, ratio, theme, look.by, look.selected, look.only, cursor];
     if (far.current && key.every((k, i) => k === far.current!.key[i])) {
       const c = far.current.canvas.getContext('2d')!;
       if (!look.selected) redraw(c, map, l, { ...look, cursor }, MARGIN);
@@ -141,11 +148,11 @@ function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom 
     const to = next === 0 ? 0 : Math.min(140, Math.max(1.5, next));
     setZ(Math.round(to * 4) / 4);
     if (under) requestAnimationFrame(() => requestAnimationFrame(() => {
-      const there = placeOf(layout(map.source, group, to || best, Math.max(200, size.w - 40)), under.node);
+      const there = placeOf(layout(map, group, to || best, Math.max(200, size.w - 40)), under.node);
       if (there) el.scrollTo(there.x - p.x, there.y + 20 - p.y);
     }));
   };
-  useEffect(() => offerZoom((c) => zoom(c), cell), [l, size, map]);
+  useEffect(() => offerZoom((c) => zoom(c), cell), [l, size]);
   useEffect(() => {
     const el = box.current!;
     const wheel = (e: WheelEvent): void => { if (!e.ctrlKey) return; e.preventDefault(); const r = el.getBoundingClientRect(); zoom(cell * (e.deltaY < 0 ? 1.25 : 0.8), { x: e.clientX - r.left, y: e.clientY - r.top }); };
@@ -161,7 +168,7 @@ function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom 
   const key = (e: KeyboardEvent): void => {
     const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: l.columns, ArrowUp: -l.columns }[e.key];
     if (step) { e.preventDefault(); const next = Math.min(map.owner.length - 1, Math.max(0, cursor < 0 ? 0 : cursor + step)); setCursor(next); showNode(next); }
-    else if (e.key === 'Enter' && cursor >= 0 && map.owner[cursor]! > 0) choose(map.source.jobs[map.owner[cursor]! - 1]!.id);
+    else if (e.key === 'Enter' && cursor >= 0 && map.owner[cursor]! > 0 && map.jobs[map.owner[cursor]! - 1]!.id) choose(map.jobs[map.owner[cursor]! - 1]!.id);
     else if (e.key === '+' || e.key === '=') zoom(cell * 1.25);
     else if (e.key === '-') zoom(cell * 0.8);
   };
@@ -174,7 +181,7 @@ function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom 
   return (
     <div class="map" ref={box} tabIndex={0} role="application" aria-label={t('Map of GPUs; arrow keys move, Enter selects the job. A table shows the same.')} data-cell={cell}
       onScroll={() => { setOver(null); later(); }} onPointerMove={(e) => { const p = pointAt(e); setOver(p.hit ? { hit: p.hit, x: p.x, y: p.y } : null); }} onPointerLeave={() => setOver(null)} onKeyDown={key}
-      onClick={(e) => { const p = pointAt(e); const o = p.hit && p.hit.gpu >= 0 ? map.owner[p.hit.gpu]! : 0; if (o !== 0) choose(map.source.jobs[Math.abs(o) - 1]!.id); else if (p.hit && levelOf(cell) === 'node') go(`/nodes/${map.source.nodes[p.hit.node]}`); }}>
+      onClick={(e) => { const p = pointAt(e); const o = p.hit && p.hit.gpu >= 0 ? map.owner[p.hit.gpu]! : 0; const id = o === 0 ? '' : map.jobs[Math.abs(o) - 1]!.id; if (id) choose(id); else if (p.hit && o === 0 && levelOf(cell) === 'node') go(`/nodes/${map.nodes[p.hit.node]}`); }}>
       <canvas ref={canvas} class="map-canvas" />
       <div class="map-space" style={{ width: `${l.width + 40 > size.w ? l.width + 40 : 1}px`, height: `${l.height + 40}px` }} />
       <p class="sr" role="status">{said}</p>
@@ -184,22 +191,36 @@ function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom 
 }
 function sentence(map: Plain, h: Hit): string {
   const o = h.gpu >= 0 ? map.owner[h.gpu]! : 0;
-  const where = `${map.source.nodes[h.node]}${h.gpu >= 0 ? ` GPU ${h.gpu - map.first[h.node]!}` : ''}`;
-  const j = map.source.jobs[Math.abs(o) - 1];
-  const state = NODE_STATES[map.source.states[h.node] ?? 0];
-  return o > 0 && j ? `${where}: ${j.name}, ${j.user}` : o < 0 && j ? `${where}: ${t('held for {name}', { name: j.name })}` : `${where}: ${state === 'ready' ? t('free') : state}`;
+  const where = `${map.nodes[h.node]}${h.gpu >= 0 ? ` GPU ${h.gpu - map.first[h.node]!}` : ''}`;
+  const j = map.jobs[Math.abs(o) - 1];
+  const name = j?.id ? [j.name, j.user].filter(Boolean).join(', ') : t('a job of others');
+  return `${where}: ${o > 0 ? name : o < 0 ? t('held for {name}', { name }) : map.states[h.node] ? stateWord(map.states[h.node]!) : t('free')}`;
+}
+const stateWord = (state: number): string => t({ ready: 'ready', cordoned: 'cordoned', 'not-ready': 'not ready' }[NODE_STATES[state]!]);
+/** Since when a job runs: asked once the pointer rests on it, because the map does not say it of each of its thousands. */
+function useStarted(id: string): number | null {
+  const [known, set] = useState<{ id: string; at: number | null }>({ id: '', at: null });
+  useEffect(() => {
+    if (!id) return;
+    const timer = setTimeout(() => { get<JobDetail>(`/jobs/${encodeURIComponent(id)}`).then((job) => set({ id, at: job.row.started }), () => {}); }, 150);
+    return () => clearTimeout(timer);
+  }, [id]);
+  return known.id === id ? known.at : null;
 }
 function Card({ map, over, size, scroll }: { map: Plain; over: { hit: Hit; x: number; y: number }; size: { w: number; h: number }; scroll: { x: number; y: number } }): JSX.Element {
   const { hit: h } = over;
   const o = h.gpu >= 0 ? map.owner[h.gpu]! : 0;
-  const j = map.source.jobs[Math.abs(o) - 1];
+  const j = map.jobs[Math.abs(o) - 1];
+  const started = useStarted(o > 0 && j ? j.id : '');
   let gpus = 0;
   if (j && o > 0) for (const x of map.owner) if (x === o) gpus++;
   const left = over.x + 236 > size.w ? over.x - 226 : over.x + 14;
+  const name = j?.id ? j.name : t('a job of others');
+  const idle = o === 0 && h.gpu >= 0 && map.freed[h.gpu] ? t('free for {span}', { span: span(serverNow() - map.freed[h.gpu]!) }) : t('free');
   return (
     <div class="hover-card" style={{ left: `${left + scroll.x}px`, top: `${Math.min(over.y + 14, size.h - 120) + scroll.y}px` }}>
-      {j ? <><div class="strong">{o < 0 ? t('held for {name}', { name: j.name }) : j.name}</div><div class="faint">{[j.user, j.vc || j.queue, prio({ class: j.prioClass, number: j.prio })].filter(Boolean).join(', ')}</div>{o > 0 ? <div><StateMark state={j.state} /> {j.started ? span(serverNow() - j.started) : ''}{j.oppo ? `, ${t('opportunistic')}` : ''}</div> : null}{gpus ? <div>{t('{n} GPUs', { n: num(gpus) })}</div> : null}</> : null}
-      <div class="mono faint">{map.source.nodes[h.node]}{h.gpu >= 0 ? ` · GPU ${h.gpu - map.first[h.node]!}` : ''}{map.source.states[h.node] ? ` · ${NODE_STATES[map.source.states[h.node]!]}` : !j ? ` · ${t('free')}` : ''}</div>
+      {j ? <><div class="strong">{o < 0 ? t('held for {name}', { name }) : name}</div><div class="faint">{[j.user, j.vc || j.queue, prio({ class: j.prioClass, number: j.prio })].filter(Boolean).join(', ')}</div>{o > 0 ? <div><StateMark state={j.state} /> {started ? span(serverNow() - started) : ''}{j.oppo ? `, ${t('opportunistic')}` : ''}</div> : null}{gpus ? <div>{t('{n} GPUs', { n: num(gpus) })}</div> : null}</> : null}
+      <div class="mono faint">{map.nodes[h.node]}{h.gpu >= 0 ? ` · GPU ${h.gpu - map.first[h.node]!}` : ''}{map.states[h.node] ? ` · ${stateWord(map.states[h.node]!)}` : !j ? ` · ${idle}` : ''}</div>
     </div>
   );
 }

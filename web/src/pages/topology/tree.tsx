@@ -8,17 +8,24 @@ import { Choice, Swatch } from '../../parts/small';
 import type { Cell, Cells } from '../../shapes/topology';
 import { t } from '../../text';
 
-export function CellTree({ vc, setVc }: { vc: string; setVc: (v: string) => void; choose: (id: string) => void }): JSX.Element | null {
+/** Asked for every few seconds; the same object for as long as it says the same. */
+export function useCells(wanted: boolean): { cells: Cells | null; wrong: string } {
   const [cells, set] = useState<Cells | null>(null);
   const [wrong, setWrong] = useState('');
-  const [shut, setShut] = useState<Set<string>>(new Set());
-  const [lit, light] = useState('');
   useEffect(() => {
-    const ask = (): void => { get<Cells>('/cells').then((c) => { set(c); setWrong(''); }, (e: unknown) => setWrong(said(e))); };
+    if (!wanted) return;
+    let before = '';
+    const ask = (): void => { get<Cells>('/cells').then((c) => { const text = JSON.stringify(c); if (text !== before) { before = text; set(c); } setWrong(''); }, (e: unknown) => setWrong(said(e))); };
     ask();
     const timer = setInterval(ask, 5000);
     return () => clearInterval(timer);
-  }, []);
+  }, [wanted]);
+  return { cells, wrong };
+}
+
+export function CellTree({ cells, wrong, vc, setVc }: { cells: Cells | null; wrong: string; vc: string; setVc: (v: string) => void }): JSX.Element | null {
+  const [shut, setShut] = useState<Set<string>>(new Set());
+  const [lit, light] = useState('');
   if (wrong || !cells) return wrong ? <aside class="cell-tree"><p class="faint" style={{ padding: '12px 16px' }}>{wrong}</p></aside> : null;
   const names = Object.keys(cells.virtualClusters ?? {});
   const both = vc === 'both';
