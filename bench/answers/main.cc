@@ -238,13 +238,14 @@ void measure(int nodes) {
     // All courses of a thousand nodes in 2 s, at least 8 of ten thousand in a minute; 0.2 s for a hundred.
     const bool enough = !made.cut || (nodes > 1000 && made.draws >= 8);
     const double aim = nodes <= 100 ? 200 : nodes <= 1000 ? 2'000 : 60'000;
+    const double counts = made.cut ? spent * 8 / std::max(made.draws, 1) : spent;
     row("forecast of all that wait",
         spent,
         fmt::format("{} of {} courses in {} s of CPU{}",
                     made.draws,
                     ask.draws,
                     most,
-                    enough ? ": " + budget(spent, aim) : ""));
+                    enough ? ": " + budget(counts, aim) : ""));
     if (!made.jobs.empty()) {
       const Naming naming = [](std::string_view gang) { return std::string(gang); };
       const double said =

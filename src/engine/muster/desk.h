@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "engine/model/ids.h"
 #include "engine/model/plan.h"
+#include "engine/muster/departures.h"
 #include "engine/state/node_index.h"
 #include "engine/state/state.h"
 #include "engine/state/tenants.h"
@@ -45,14 +46,15 @@ struct Desk {
   Plan plan;
   Tenants tenants;
   NodeIndex index;
-  /// By gang: when it may well have ended by what others took, when most would have, and the decision
-  /// that was found in.
+  /// By gang: when it may well have ended by what others took, when most would have, until when that
+  /// stays so if nobody like it ends, and the decision that was found in.
   struct Foretold {
     std::uint64_t epoch = 0;
-    Time early, late;
+    Time early, late, same_until;
   };
   std::vector<Foretold> foretold;
-  /// An end that was asked for is one of those.
+  Departures departures;
+  /// An end that was asked for is one of those foretold.
   bool estimated = false;
 
   /// The caller is to ask again at this time, or earlier.

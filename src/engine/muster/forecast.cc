@@ -39,7 +39,9 @@ Forecast::Forecast(Desk& desk,
       cls_(desk.state->cls(cls)),
       wanted_(wanted),
       kept_(std::move(kept)),
-      usable_(index_of(desk, cls)) {}
+      usable_(index_of(desk, cls)) {
+  desk.departures.catch_up(desk);
+}
 
 bool Forecast::find_leavers(const NodeState& node, std::int32_t now_fits) {
   const State& state = desk_.state;
@@ -60,27 +62,41 @@ bool Forecast::find_leavers(const NodeState& node, std::int32_t now_fits) {
   return true;
 }
 
-std::int32_t Forecast::look_at(NodeId id) {
-  const State& state = desk_.state;
-  const NodeState& node = state.node(id);
+/// Less than this is free for most classes, and no class has more.
+bool Forecast::has_room_now(NodeId id) const {
+  const NodeRow& row = desk_.state->row(id.value);
+  for (std::size_t i = 0; i < row.free.size(); ++i) {
+    if (cls_.request[i] > 0 && cls_.request[i] > row.free[i]) return false;
+  }
+  return true;
+}
+
+void Forecast::look_at_room(const NodeState& node, NodeId id) {
   free_.amounts = node.unheld();
   kept_(id, free_.amounts);
-  // Most nodes are full, and need not be looked at device by device.
-  bool looked = false;
-  const auto look_at_devices = [&] {
-    free_.devices.clear();
-    for (const auto& d : node.devices)
-      free_.devices.push_back(cls_.allows(d) ? d.open_milli() : DeviceState::kUnusable);
-    looked = true;
-  };
+  free_.devices.clear();
+  for (const auto& d : node.devices)
+    free_.devices.push_back(cls_.allows(d) ? d.open_milli() : DeviceState::kUnusable);
+}
+
+/// Most nodes are full and stay so for long: a row and a few ends tell, and the node itself, which
+/// is large, need not be looked at.
+std::int32_t Forecast::look_at(NodeId id) {
+  const State& state = desk_.state;
   std::int32_t now_fits = 0;
-  if (cls_.request.fits_in(free_.amounts)) {
-    look_at_devices();
+  const bool looked = has_room_now(id);
+  if (looked) {
+    look_at_room(state.node(id), id);
     now_fits = free_.count(cls_, wanted_);
   }
   if (now_fits >= wanted_) return now_fits;
+  const Departures::Leavers& leavers = desk_.departures.at(desk_, id);
+  desk_.estimated |= leavers.estimated();
+  if (leavers.devices_by(enough_by_) < cls_.request[ResourceNames::kDevice] * (now_fits + 1))
+    return now_fits;
+  const NodeState& node = state.node(id);
   if (!find_leavers(node, now_fits) || ends_.empty()) return now_fits;
-  if (!looked) look_at_devices();
+  if (!looked) look_at_room(node, id);
   std::sort(ends_.begin(), ends_.end());
   std::int32_t fits = now_fits;
   for (const auto& [at, p] : ends_) {
@@ -112,10 +128,12 @@ Forecast::Start Forecast::earliest(const std::vector<NodeId>& nodes) {
   enough_by_ = kNever;
   std::int64_t total = 0;
   for (const NodeId id : nodes) {
-    if (!usable_.allowed(id) || !cls_.request.fits_in(desk_.state->node(id).allocatable)) continue;
+    if (!usable_.ever_fits(id)) continue;
     const std::size_t steps = steps_.size();
-    start.fits.emplace_back(id, look_at(id));
-    total += start.fits.back().second;
+    const std::int32_t fits = look_at(id);
+    if (fits == 0 && steps_.size() == steps) continue;
+    start.fits.emplace_back(id, fits);
+    total += fits;
     note_enough(steps, wanted_ - total);
   }
   std::sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) {
@@ -132,7 +150,22 @@ Forecast::Start Forecast::earliest(const std::vector<NodeId>& nodes) {
     start.at = steps_[i].at;
   }
   start.known = total >= wanted_;
+  if (!start.known) add_others(nodes, start);
   return start;
+}
+
+void Forecast::add_others(const std::vector<NodeId>& nodes, Start& start) const {
+  std::vector<std::pair<NodeId, std::int32_t>> all;
+  all.reserve(nodes.size());
+  auto next = start.fits.begin();
+  for (const NodeId id : nodes) {
+    if (next != start.fits.end() && next->first == id) {
+      all.push_back(*next++);
+    } else if (usable_.ever_fits(id)) {
+      all.emplace_back(id, 0);
+    }
+  }
+  start.fits = std::move(all);
 }
 
 }  // namespace muster::engine

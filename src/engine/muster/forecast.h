@@ -39,7 +39,8 @@ class Forecast {
     /// False: with all that is known to leave there is still too little room.
     bool known = false;
     Time at;
-    /// How many each usable node takes at that time.
+    /// How many each node takes at that time, in order of the nodes: those that take some, or all
+    /// that are usable when the time is not known.
     std::vector<std::pair<NodeId, std::int32_t>> fits;
   };
 
@@ -61,11 +62,15 @@ class Forecast {
   };
   /// How many fit on the node now; steps_ gets what those that leave make of it, up to enough_by_.
   std::int32_t look_at(NodeId id);
+  [[nodiscard]] bool has_room_now(NodeId id) const;
+  void look_at_room(const NodeState& node, NodeId id);
   /// Those on the node that have left by enough_by_, in ends_. False: without the others there is too
   /// little room for one more than fits now, and not all were looked at.
   bool find_leavers(const NodeState& node, std::int32_t now_fits);
   /// Steps have been added since the one at this position.
   void note_enough(std::size_t from, std::int64_t missing);
+  /// Adds the usable nodes that take none.
+  void add_others(const std::vector<NodeId>& nodes, Start& start) const;
 
   Desk& desk_;
   const TaskClass& cls_;

@@ -232,48 +232,73 @@ namespace {
 
 /// When a running gang ends by what others like it took that lasted longer than it has; kNever when
 /// there are none. Worked out once a decision.
-Time foretold_end(Desk& desk, GangId id, Ends ends) {
+const Desk::Foretold& foretold_end(Desk& desk, GangId id) {
+  static const Desk::Foretold kNothing{0, kNever, kNever, kNever};
   const State& state = desk.state;
-  if (state.history().taught() == 0) return kNever;
+  const History& history = state.history();
+  if (history.taught() == 0) return kNothing;
   if (desk.foretold.size() <= id.index()) desk.foretold.resize(state.gang_count());
   Desk::Foretold& known = desk.foretold[id.index()];
-  if (known.epoch != state.epoch) {
-    known.epoch = state.epoch;
-    const GangState& gang = state.gang(id);
-    const std::int64_t age = std::max<std::int64_t>((desk.now - gang.started).count(), 0);
-    const RunKind kind = state.kind_of(gang);
-    const auto end = [&](std::int32_t permille) {
-      const std::int64_t us = state.history().estimate(kind, age, permille);
-      return us == History::kUnknown ? kNever : gang.started + Duration(us);
-    };
-    known.early = end(kRunningPermille);
-    known.late = end(kPassingPermille);
-  }
-  return ends == Ends::kEarly ? known.early : known.late;
+  if (known.epoch == state.epoch) return known;
+  known = {state.epoch, kNever, kNever, kNever};
+  const GangState& gang = state.gang(id);
+  const std::int64_t age = std::max<std::int64_t>((desk.now - gang.started).count(), 0);
+  const std::uint32_t level = history.level_for(state.kind_of(gang), age);
+  if (level == History::kNone) return known;
+  // As History::estimate, for two quantiles at once.
+  const auto runs = history.ended(level);
+  const auto longer = runs.subspan(
+      static_cast<std::size_t>(std::upper_bound(runs.begin(), runs.end(), age) - runs.begin()));
+  const auto count = static_cast<std::int64_t>(longer.size());
+  const auto end = [&](std::int32_t permille) {
+    const std::int64_t at = std::min(count - 1, count * permille / 1000);
+    return gang.started + Duration(longer[static_cast<std::size_t>(at)]);
+  };
+  known.early = end(kRunningPermille);
+  known.late = end(kPassingPermille);
+  // It outlasts the shortest of them then.
+  known.same_until = gang.started + Duration(longer.front());
+  return known;
 }
 
 }  // namespace
 
-Time expected_end(Desk& desk, const PodState& pod, Ends ends) {
+End end_of(Desk& desk, const PodState& pod, Ends ends) {
   const State& state = desk.state;
   const Time now = desk.now;
-  if (pod.phase == PodPhase::kBound && pod.ends != kNever && pod.ends > now) return pod.ends;
-  if (pod.phase == PodPhase::kReleasing)
-    return pod.leaves ? pod.leaves : now + std::chrono::seconds(30);
+  if (pod.phase == PodPhase::kBound && pod.ends != kNever && pod.ends > now)
+    return {pod.ends, pod.ends};
+  const Time at_once(now.us + 1);
+  if (pod.phase == PodPhase::kReleasing) {
+    if (pod.leaves) return {pod.leaves};
+    return {now + std::chrono::seconds(30), at_once};
+  }
   const GangState& gang = state.gang(pod.gang);
   // Nothing was declared, or it was not true: those like it tell.
-  Time end = foretold_end(desk, pod.gang, ends);
-  if (end != kNever) desk.estimated = true;
-  if (end == kNever) {
+  const Desk::Foretold& foretold = foretold_end(desk, pod.gang);
+  End end{ends == Ends::kEarly ? foretold.early : foretold.late, foretold.same_until, true};
+  end.estimated = end.at != kNever;
+  if (!end.estimated) {
     const Duration declared =
         pod.expected_duration.count() > 0 ? pod.expected_duration : gang.spec->expected_duration;
-    if (declared.count() > 0) end = pod.started + declared;
+    if (declared.count() > 0) end.at = pod.started + declared;
   }
-  end = std::min(end, state.latest_end(gang.tenant, pod.created));
-  if (pod.limit.count() > 0) end = std::min(end, pod.started + pod.limit);
-  // Late already: it will take about as long again as it is late.
-  if (end <= now) return now + Duration(std::max<std::int64_t>((now - end).count(), 60'000'000));
+  end.at = std::min(end.at, state.latest_end(gang.tenant, pod.created));
+  if (pod.limit.count() > 0) end.at = std::min(end.at, pod.started + pod.limit);
+  if (end.at <= now) {
+    // Late already: it will take about as long again as it is late.
+    end.at = now + Duration(std::max<std::int64_t>((now - end.at).count(), 60'000'000));
+    end.same_until = at_once;
+  } else {
+    end.same_until = std::min(end.same_until, end.at);
+  }
   return end;
+}
+
+Time expected_end(Desk& desk, const PodState& pod, Ends ends) {
+  const End end = end_of(desk, pod, ends);
+  desk.estimated |= end.estimated;
+  return end.at;
 }
 
 bool group_runs(const State& state, GangId id) {

@@ -59,7 +59,18 @@ struct Expected {
 
 /// Of work that declares nothing: when the first of those like it were over, or most of them.
 enum class Ends : std::uint8_t { kEarly, kLate };
-/// When the pod will have left; kNever when that is not known.
+/// When a pod will have left, by what is known now.
+struct End {
+  /// kNever: not known.
+  Time at;
+  /// Before then the answer stays the same, unless something happens.
+  Time same_until = kNever;
+  /// It follows from what others took, or would if any like it had ended.
+  bool asked = false;
+  bool estimated = false;
+};
+[[nodiscard]] End end_of(Desk& desk, const PodState& pod, Ends ends);
+/// The same, noted at the desk where it is an estimate.
 [[nodiscard]] Time expected_end(Desk& desk, const PodState& pod, Ends ends);
 
 // ------------------------------------------------------------------ families and domains

@@ -256,9 +256,11 @@ void Planner::tell_refusals() {
   }
 }
 
-void Planner::check() const {
+void Planner::check() {
   if (!desk_.state->config().check_tables) return;
   desk_.state->check();
+  desk_.departures.catch_up(desk_);
+  desk_.departures.check(desk_);
   waiting_.check();
   reservations_.check();
   explainer_.check();

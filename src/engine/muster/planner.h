@@ -63,7 +63,7 @@ class Planner {
   void started(const std::vector<PodId>& pods);
   void block(GangId id);
   void tell_refusals();
-  void check() const;
+  void check();
 
   Desk desk_;
   Waiting waiting_;

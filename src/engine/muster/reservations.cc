@@ -226,6 +226,12 @@ std::vector<std::vector<NodeId>> Reservations::places_of(GangId id) const {
   for (const auto& level : levels_of(state_, state_->gang(id))) {
     if (level.required) keys.push_back(level.key);
   }
+  if (keys.empty()) {
+    std::vector<NodeId> all;
+    all.reserve(state_->node_count());
+    for (std::uint32_t n = 0; n < state_->node_count(); ++n) all.push_back(NodeId(n));
+    return {std::move(all)};
+  }
   std::map<std::vector<std::string>, std::vector<NodeId>> by_values;
   for (std::uint32_t n = 0; n < state_->node_count(); ++n) {
     std::vector<std::string> values;
@@ -305,10 +311,14 @@ void Reservations::keep_slots(std::uint32_t reservation,
                               std::int32_t wanted) {
   const TaskClass& cls = state_->cls(cls_id);
   std::vector<std::pair<std::int32_t, NodeId>> order;
+  FreeRoom empty;
   for (const auto& [id, n] : start.fits) {
-    const NodeState& node = state_->node(id);
-    const FreeRoom empty{node.allocatable, std::vector<std::int32_t>(node.devices.size(), 1000)};
-    const std::int32_t takes = start.known ? n : std::max(n, empty.count(cls, wanted));
+    std::int32_t takes = n;
+    if (!start.known) {
+      empty.amounts = state_->node(id).allocatable;
+      empty.devices.assign(state_->node(id).devices.size(), 1000);
+      takes = std::max(n, empty.count(cls, wanted));
+    }
     if (takes > 0) order.emplace_back(-takes, id);
   }
   std::sort(order.begin(), order.end());

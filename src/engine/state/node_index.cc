@@ -83,7 +83,9 @@ void ClassIndex::update(const State& state, const TaskClass& cls, std::uint32_t 
   Entry& entry = entries_[n];
   if (entry.static_seen != row.spec_changed + 1) {
     entry.static_seen = row.spec_changed + 1;
-    entry.static_ok = fit_static(state, cls, state.node(NodeId(n))).ok();
+    const NodeState& node = state.node(NodeId(n));
+    entry.static_ok = fit_static(state, cls, node).ok();
+    entry.ever_fits = entry.static_ok && cls.request.fits_in(node.allocatable);
   }
   std::uint8_t bucket = kNowhere;
   std::int16_t room = 0;

@@ -35,8 +35,8 @@ class ClassIndex {
     std::uint32_t from = 0;
   };
   [[nodiscard]] NodeId next(Cursor& cursor) const;
-  /// Selectors, taints and readiness allow the node, room apart.
-  [[nodiscard]] bool allowed(NodeId node) const { return entries_[node.index()].static_ok; }
+  /// Selectors, taints and readiness allow the node, and one would fit if it were empty.
+  [[nodiscard]] bool ever_fits(NodeId node) const { return entries_[node.index()].ever_fits; }
   /// How many nodes can take at least one.
   [[nodiscard]] std::int32_t feasible() const { return feasible_; }
   /// Grows whenever a node got room for (more of) the class: what a blocked gang waits for.
@@ -58,7 +58,8 @@ class ClassIndex {
     std::uint32_t static_seen = 0;  ///< The node's spec_changed + 1 when static_ok was computed.
     std::int16_t room = 0;          ///< How many fit there, bounded.
     std::uint8_t bucket = kNowhere;
-    bool static_ok = false;
+    bool static_ok : 1 = false;
+    bool ever_fits : 1 = false;
   };
   std::vector<Entry> entries_;  ///< By node.
 };

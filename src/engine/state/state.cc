@@ -44,9 +44,10 @@ GangId State::intern_gang(const std::string& key) {
   } else {
     id = free_gangs_.back();
     free_gangs_.pop_back();
-    const bool dirty = gangs_[id.index()].dirty;
+    const bool dirty = gangs_[id.index()].dirty, ends_dirty = gangs_[id.index()].ends_dirty;
     gangs_[id.index()] = GangState{};
     gangs_[id.index()].dirty = dirty;
+    gangs_[id.index()].ends_dirty = ends_dirty;
   }
   GangState& gang = gangs_[id.index()];
   gang.live = true;
@@ -194,6 +195,20 @@ void State::mark(GangId id) {
   if (gang.dirty) return;
   gang.dirty = true;
   dirty_gangs_.push_back(id);
+}
+
+void State::mark_ends(GangId id) {
+  GangState& gang = gangs_[id.index()];
+  if (gang.ends_dirty) return;
+  gang.ends_dirty = true;
+  ends_changed_.push_back(id);
+}
+
+std::vector<GangId> State::take_changed_ends() {
+  std::vector<GangId> out = std::move(ends_changed_);
+  ends_changed_.clear();
+  for (const GangId id : out) gangs_[id.index()].ends_dirty = false;
+  return out;
 }
 
 std::vector<GangId> State::take_dirty_gangs() {

@@ -220,6 +220,7 @@ struct GangState {
   std::uint64_t user = 0, stem = 0, team = 0;  ///< Names of its origin, hashed; 0: not said.
   std::uint64_t seq = 0;                       ///< Order of first sight; the last tie-break.
   bool dirty = false;
+  bool ends_dirty = false;  ///< Listed among those whose ends may have changed.
 };
 
 struct TenantState {
@@ -362,6 +363,9 @@ class State {
   /// Grows when who may be evicted for whom changed at large: budgets, queues, configuration.
   [[nodiscard]] std::uint64_t victims_version() const { return victims_version_; }
   std::vector<GangId> take_dirty_gangs();
+  /// Gangs that something was told of, or done to, since the last call: their members may be expected
+  /// to end at another time.
+  std::vector<GangId> take_changed_ends();
   /// What the runs that ended have taught.
   [[nodiscard]] const History& history() const { return history_.get(); }
   [[nodiscard]] std::shared_ptr<const History> shared_history() const { return history_.share(); }
@@ -440,6 +444,7 @@ class State {
   void touch_gang(GangId id);
   void leave_family(GangId id);
   void mark(GangId id);
+  void mark_ends(GangId id);
   void mark_gangs_of(TenantId id);
 
   [[nodiscard]] GangId gang_for(const Pod& spec);
@@ -508,6 +513,7 @@ class State {
   /// Parent key -> child groups, in order of their ids.
   std::map<std::string, std::vector<GangId>> families_;
   std::vector<GangId> dirty_gangs_;
+  std::vector<GangId> ends_changed_;
   std::vector<Completion> completions_;
   SharedHistory history_;
   std::uint64_t tenants_version_ = 1;

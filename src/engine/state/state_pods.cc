@@ -228,6 +228,7 @@ void State::set_phase(PodId id, PodPhase phase) {
   restand(gang);
   count_evictable(pod);
   if (gang.has_group) touch_gang(pod.gang);
+  mark_ends(pod.gang);
   mark(pod.gang);
 }
 
@@ -239,6 +240,7 @@ void State::join_gang(PodId id, GangId gang_id) {
   gang.pods.push_back(id);
   count(pod, +1);
   restand(gang);
+  mark_ends(gang_id);
   mark(gang_id);
 }
 
@@ -251,6 +253,7 @@ void State::leave_gang(PodId id) {
   gang.pods[pod.in_gang] = last;
   pods_[last.index()].in_gang = pod.in_gang;
   gang.pods.pop_back();
+  mark_ends(pod.gang);
   mark(pod.gang);
   if (gang.pods.empty() && !gang.has_group) {
     gang.live = false;
@@ -314,6 +317,7 @@ void State::on(const PodUpsert& e) {
     id = add_pod(spec, gang, cls);
   }
   note_facts(id, spec);
+  mark_ends(gang);
   if (spec.finished) {
     finish(id, spec.succeeded);
   } else {

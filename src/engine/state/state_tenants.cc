@@ -21,6 +21,7 @@ void State::move_gang_tenant(GangId id, TenantId tenant) {
   tenants_[gang.tenant.index()].pending += waiting;
   count_standing(gang, +1);
   charge(gang, gang.allocated, true);
+  mark_ends(id);
   mark(id);
 }
 
@@ -57,6 +58,7 @@ void State::on(const GroupUpsert& e) {
   const TenantId tenant =
       intern_tenant(e.group.queue.empty() ? config_.default_queue : e.group.queue);
   if (gangs_[id.index()].tenant != tenant) move_gang_tenant(id, tenant);
+  mark_ends(id);
   mark(id);
 }
 
@@ -68,6 +70,7 @@ void State::on(const GroupRemove& e) {
   gang.has_group = false;
   gang.phase = GroupPhase::kPending;
   touch_gang(id);
+  mark_ends(id);
   mark(id);
   if (gang.pods.empty()) {
     gang.live = false;

@@ -1,0 +1,72 @@
+/// Which devices come free on each node when, by what is known now: kept from decision to decision.
+///
+/// When a pod ends follows from the pod, its gang and what runs like it took, each somewhere else in
+/// memory, and a search for a place in the future (Forecast) asks for every pod of the cluster. Most
+/// answers are the same as last time. So they are kept by node, two cache lines each, and worked out
+/// again where the state's logs say that something happened, where the answer changes with the time,
+/// and after a run has ended that teaches something.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/time.h"
+#include "engine/model/ids.h"
+#include "engine/state/state.h"
+
+namespace muster::engine {
+
+struct Desk;
+
+class Departures {
+ public:
+  class alignas(64) Leavers {
+   public:
+    /// The end of a pod here is what others like it took.
+    [[nodiscard]] bool estimated() const { return estimated_; }
+    /// Thousandths of devices that may be free by then, at most.
+    [[nodiscard]] std::int64_t devices_by(Time then) const;
+
+   private:
+    friend class Departures;
+    static constexpr std::size_t kKept = 8;
+
+    Time same_until_{INT64_MIN};
+    std::uint32_t taught_ = 0;  ///< Of the history when it was asked, its last bits.
+    std::int32_t devices_ = 0;  ///< Thousandths of all the node has.
+    std::uint8_t count_ = 0;
+    bool asked_ = false;
+    bool estimated_ = false;
+    bool many_ = false;  ///< More pods have devices than are kept here: any of them may leave.
+    std::array<std::int32_t, kKept> taken_{};
+    std::array<Time, kKept> ends_{};
+  };
+
+  Departures() = default;
+  // What can be worked out again is no part of a copy.
+  Departures(const Departures&) {}
+  Departures& operator=(const Departures&) {
+    nodes_.clear();
+    return *this;
+  }
+  ~Departures() = default;
+
+  /// Must be called before the reads below, after any change of the state or the clock.
+  void catch_up(Desk& desk);
+  [[nodiscard]] const Leavers& at(Desk& desk, NodeId node);
+
+  /// Stops the program when something kept differs from what the pods say.
+  void check(Desk& desk) const;
+
+ private:
+  static Leavers work_out(Desk& desk, NodeId node);
+
+  std::vector<Leavers> nodes_;
+  std::uint64_t cursor_ = 0;  ///< In the state's log.
+  std::uint64_t tenants_seen_ = 0;
+  std::uint32_t taught_ = 0;
+  Time now_;
+};
+
+}  // namespace muster::engine
