@@ -22,7 +22,9 @@ Index Bookkeeping::add_group(const PodSpec& spec, GroupState state) {
   group.ignore_suggested = spec.ignore_suggested;
   group.state = state;
   group.tree = !spec.root.empty();
-  for (const Placement::Member& member : empty_placement(spec).members) {
+  const Placement wanted = empty_placement(spec);
+  group.members.reserve(wanted.members.size());
+  for (const Placement::Member& member : wanted.members) {
     Group::Member m;
     m.leaves = member.leaves;
     m.slots.resize(at(member.pods));
@@ -284,6 +286,7 @@ void Bookkeeping::restore_pod(Restoring& restoring,
   const Group& group = groups_.at(restoring.group);
   const Index node = cells_.find_node(place.node);
   std::vector<Index> leaves;
+  leaves.reserve(place.leaves.size());
   for (std::size_t i = 0; i < place.leaves.size() && i < at(member.leaves); ++i)
     leaves.push_back(cells_.find_leaf(node, place.leaves[i], restoring.chain));
   const auto is_used = [this](Index leaf) {

@@ -134,6 +134,8 @@ GroupPlacement describe(const Cells& cells,
     for (std::size_t i = 0; i < pods; ++i) {
       PodPlacement& pod = placement.pods[i];
       bool missing = false;
+      pod.leaves.reserve(at(member.leaves));
+      pod.preassigned_types.reserve(at(member.leaves));
       for (std::size_t l = 0; l < at(member.leaves); ++l) {
         const std::size_t k = i * at(member.leaves) + l;
         const Index leaf = member.physical[k];

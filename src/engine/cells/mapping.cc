@@ -81,10 +81,9 @@ bool Mapping::usable(Index cell) const {
 bool Mapping::fits(Index vertex, Index candidate) {
   const PhysicalCell& c = cells_.p(candidate);
   if (c.level > 1) {
-    const auto children = cells_.children(c);
     if (!map_siblings(scratch_.vertices[at(vertex)].first_child,
                       scratch_.vertices[at(vertex)].children,
-                      std::vector<Index>(children.begin(), children.end())))
+                      cells_.children(c)))
       return false;
   }
   scratch_.vertices[at(vertex)].physical = candidate;
@@ -93,7 +92,7 @@ bool Mapping::fits(Index vertex, Index candidate) {
 
 bool Mapping::map_siblings(Index first_vertex,
                            std::int32_t count,
-                           const std::vector<Index>& candidates) {
+                           std::span<const Index> candidates) {
   std::vector<Index> cells;
   cells.reserve(candidates.size());
   bool mixed = false;
@@ -108,14 +107,15 @@ bool Mapping::map_siblings(Index first_vertex,
       return cells_.p(a).used_opportunistic < cells_.p(b).used_opportunistic;
     });
   }
-  std::vector<char> taken(cells.size(), 0);
+  // One alone takes nothing from others.
+  std::vector<char> taken(count > 1 ? cells.size() : 0, 0);
   for (Index vertex = first_vertex; vertex != kNone; vertex = scratch_.vertices[at(vertex)].next) {
     bool found = false;
     for (std::size_t i = 0; i < cells.size() && !found; ++i) {
-      if (taken[i] == 0 && fits(vertex, cells[i])) {
-        taken[i] = 1;
-        found = true;
-      }
+      const bool free = taken.empty() || taken[i] == 0;
+      if (!free || !fits(vertex, cells[i])) continue;
+      if (!taken.empty()) taken[i] = 1;
+      found = true;
     }
     if (found) continue;
     std::vector<Index> vertices;
@@ -312,7 +312,8 @@ void Mapping::split_to(Index cell, std::int32_t from, FreeCells& free) const {
 
 /// The unbound virtual cells on the way up from the leaf become requests, unless they are already.
 void Mapping::add_requests(Index leaf, Requests& requests) {
-  std::vector<Index> path = {leaf};
+  std::vector<Index>& path = scratch_.path;
+  path.assign(1, leaf);
   Index top = leaf;
   while (cells_.v(top).parent != kNone && cells_.v(cells_.v(top).parent).physical == kNone &&
          scratch_.vertex_of[at(cells_.v(top).parent)] == kNone) {
@@ -361,17 +362,18 @@ bool Mapping::map_preassigned(Index chain, const std::vector<Index>& vertices) {
 }
 
 bool Mapping::map_below(const Below& below) {
-  const auto children = cells_.children(cells_.p(cells_.v(below.parent).physical));
   const Vertex& head = scratch_.vertices[at(below.head)];
   return map_siblings(
-      head.first_child, head.children, std::vector<Index>(children.begin(), children.end()));
+      head.first_child, head.children, cells_.children(cells_.p(cells_.v(below.parent).physical)));
 }
 
 bool Mapping::run(Index chain, Placement& placement) {
   auto& vertex_of = scratch_.vertex_of;
   scratch_.vertices.clear();
   if (vertex_of.size() < cells_.virtuals.size()) vertex_of.resize(cells_.virtuals.size(), kNone);
-  Requests requests;
+  Requests& requests = scratch_.requests;
+  requests.preassigned.clear();
+  requests.below.clear();
   for (const Placement::Member& member : placement.members) {
     for (const Index leaf : member.virt) {
       if (cells_.v(leaf).physical == kNone) add_requests(leaf, requests);
@@ -384,6 +386,7 @@ bool Mapping::run(Index chain, Placement& placement) {
   for (Placement::Member& member : placement.members) {
     if (!ok) break;
     member.physical.clear();
+    member.physical.reserve(member.virt.size());
     for (const Index leaf : member.virt) {
       const Index bound = cells_.v(leaf).physical;
       member.physical.push_back(

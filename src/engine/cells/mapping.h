@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/cells/cells.h"
@@ -30,20 +31,6 @@ class Mapping {
   };
   /// Free cells by level.
   using FreeCells = std::vector<std::vector<Index>>;
-  struct Scratch {
-    std::vector<Vertex> vertices;
-    /// By virtual cell; kNone between calls.
-    std::vector<Index> vertex_of;
-    FreeCells free;
-  };
-
-  Mapping(const Cells& cells, const Suggested& suggested, Scratch& scratch)
-      : cells_(cells), suggested_(suggested), scratch_(scratch) {}
-
-  /// Finds the physical leaves for the virtual ones of the placement. Takes nothing yet.
-  bool run(Index chain, Placement& placement);
-
- private:
   /// Requests below a virtual cell that is bound.
   struct Below {
     Index parent = kNone;
@@ -55,7 +42,23 @@ class Mapping {
     std::vector<Index> preassigned;
     std::vector<Below> below;
   };
+  struct Scratch {
+    std::vector<Vertex> vertices;
+    /// By virtual cell; kNone between calls.
+    std::vector<Index> vertex_of;
+    FreeCells free;
+    Requests requests;
+    /// From a leaf up.
+    std::vector<Index> path;
+  };
 
+  Mapping(const Cells& cells, const Suggested& suggested, Scratch& scratch)
+      : cells_(cells), suggested_(suggested), scratch_(scratch) {}
+
+  /// Finds the physical leaves for the virtual ones of the placement. Takes nothing yet.
+  bool run(Index chain, Placement& placement);
+
+ private:
   void add_requests(Index leaf, Requests& requests);
   bool map_preassigned(Index chain, const std::vector<Index>& vertices);
   bool map_below(const Below& below);
@@ -63,7 +66,7 @@ class Mapping {
   void append_child(Index parent, Index child);
   [[nodiscard]] bool usable(Index cell) const;
   bool fits(Index vertex, Index candidate);
-  bool map_siblings(Index first_vertex, std::int32_t count, const std::vector<Index>& candidates);
+  bool map_siblings(Index first_vertex, std::int32_t count, std::span<const Index> candidates);
   bool match_siblings(const std::vector<Index>& vertices, const std::vector<Index>& usable_cells);
   Index map_one(Index vertex, const std::vector<Index>& candidates);
   bool buddy(Index vertex, std::int32_t level, std::int32_t want, FreeCells& free);

@@ -167,6 +167,7 @@ Decision CellAllocator::answer(const ScheduleRequest& request,
                                bool last) {
   Others others;
   std::vector<Group::Member> members;
+  members.reserve(placement.members.size());
   for (const Placement::Member& m : placement.members) {
     others.add(cells_, m.physical);
     Group::Member member;

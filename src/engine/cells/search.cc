@@ -68,6 +68,7 @@ bool Search::pass(const Where& where, std::int32_t priority, Placement& out, std
   for (Placement::Member& member : out.members) {
     std::vector<Index>& leaves = physical ? member.physical : member.virt;
     leaves.clear();
+    leaves.reserve(at(member.pods) * at(member.leaves));
     for (std::int32_t pod = 0; pod < member.pods; ++pod) {
       const std::int32_t entry = walk.room(member.leaves);
       if (entry < 0) {
