@@ -65,13 +65,40 @@ std::array<std::uint64_t, History::kLevels> History::names_of(const RunKind& kin
   return {mix(mix(1, of_user), kind.stem), of_user, mix(mix(3, kind.team), kind.shape), team, 5};
 }
 
-std::uint32_t History::level_named(std::uint64_t name) {
-  const auto [it, fresh] = by_name_.try_emplace(name, static_cast<std::uint32_t>(levels_.size()));
-  if (fresh) {
-    levels_.emplace_back();
-    levels_.back().name = name;
+std::uint32_t History::Names::find(std::uint64_t name) const {
+  if (slots_.empty()) return kNone;
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t at = name & mask;
+  while (slots_[at].id != kNone && slots_[at].name != name) at = (at + 1) & mask;
+  return slots_[at].id;
+}
+
+void History::Names::put(const Slot& slot) {
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t at = slot.name & mask;
+  while (slots_[at].id != kNone) at = (at + 1) & mask;
+  slots_[at] = slot;
+}
+
+void History::Names::insert(std::uint64_t name, std::uint32_t id) {
+  if (++count_ * 2 > slots_.size()) {
+    const std::vector<Slot> before = std::exchange(slots_, {});
+    slots_.resize(std::max<std::size_t>(before.size() * 2, 16));
+    for (const Slot& slot : before) {
+      if (slot.id != kNone) put(slot);
+    }
   }
-  return it->second;
+  put({name, id});
+}
+
+std::uint32_t History::level_named(std::uint64_t name) {
+  const std::uint32_t known = by_name_.find(name);
+  if (known != kNone) return known;
+  const auto fresh = static_cast<std::uint32_t>(levels_.size());
+  by_name_.insert(name, fresh);
+  levels_.emplace_back();
+  levels_.back().name = name;
+  return fresh;
 }
 
 void History::learn(const RunKind& kind, const Run& run) {
@@ -89,7 +116,8 @@ void History::learn(const RunKind& kind, const Run& run) {
   if (levels_.size() > kLevelsMax || ratios_.size() > kLevelsMax) forget_oldest();
 }
 
-/// Every end teaches, and the next decision asks: the order is kept up rather than made anew.
+/// Every end teaches, and the next decision asks: where it does the order is kept up rather than made
+/// anew.
 void History::Level::keep(std::int64_t us) {
   std::int64_t gone = 0;
   if (last.size() < kRunsKept) {
@@ -98,15 +126,41 @@ void History::Level::keep(std::int64_t us) {
     gone = std::exchange(last[next], us);
     next = (next + 1) % kRunsKept;
   }
-  if (!asked) return;
-  if (gone > 0) sorted.erase(std::lower_bound(sorted.begin(), sorted.end(), gone));
-  if (us > 0) sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), us), us);
+  if (unasked == kUnsorted) return;
+  if (++unasked > kAskedWithin) {
+    unasked = kUnsorted;
+    return;
+  }
+  if (gone > 0 && us > 0) {
+    replace_sorted(gone, us);
+  } else if (gone > 0) {
+    sorted.erase(std::lower_bound(sorted.begin(), sorted.end(), gone));
+  } else if (us > 0) {
+    sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), us), us);
+  }
+}
+
+/// Only those between the two move.
+void History::Level::replace_sorted(std::int64_t gone, std::int64_t come) {
+  const auto from = std::lower_bound(sorted.begin(), sorted.end(), gone);
+  if (gone <= come) {
+    const auto to = std::upper_bound(from, sorted.end(), come);
+    *std::move(from + 1, to, from) = come;
+  } else {
+    const auto to = std::upper_bound(sorted.begin(), from, come);
+    std::move_backward(to, from, from + 1);
+    *to = come;
+  }
 }
 
 void History::learn_ratio(std::uint64_t user, const Run& run) {
-  const auto [it, fresh] = ratios_of_.try_emplace(user, static_cast<std::uint32_t>(ratios_.size()));
-  if (fresh) ratios_.emplace_back();
-  Ratios& of = ratios_[it->second];
+  std::uint32_t id = ratios_of_.find(user);
+  if (id == kNone) {
+    id = static_cast<std::uint32_t>(ratios_.size());
+    ratios_of_.insert(user, id);
+    ratios_.emplace_back();
+  }
+  Ratios& of = ratios_[id];
   auto part = static_cast<std::int32_t>(
       std::clamp<__int128>(static_cast<__int128>(run.us) * 1000 / run.declared_us, 1, kRatioMax));
   if (!run.ended || (run.stopped && run.us < run.declared_us)) part = -part;
@@ -127,7 +181,7 @@ void History::forget_oldest() {
   const std::uint64_t oldest = *at;
   std::erase_if(levels_, [&](const Level& level) { return level.taught < oldest; });
   by_name_.clear();
-  for (std::uint32_t i = 0; i < levels_.size(); ++i) by_name_.emplace(levels_[i].name, i);
+  for (std::uint32_t i = 0; i < levels_.size(); ++i) by_name_.insert(levels_[i].name, i);
   if (ratios_.size() <= kLevelsMax) return;
   ratios_.clear();
   ratios_of_.clear();
@@ -136,10 +190,7 @@ void History::forget_oldest() {
 std::array<std::uint32_t, History::kLevels> History::levels(const RunKind& kind) const {
   std::array<std::uint32_t, kLevels> out{};
   const auto names = names_of(kind);
-  for (std::size_t i = 0; i < kLevels; ++i) {
-    const auto found = by_name_.find(names[i]);
-    out[i] = found == by_name_.end() ? kNone : found->second;
-  }
+  for (std::size_t i = 0; i < kLevels; ++i) out[i] = by_name_.find(names[i]);
   return out;
 }
 
@@ -149,14 +200,15 @@ void History::freshen() const {
 
 std::span<const std::int64_t> History::ended(std::uint32_t id) const {
   const Level& level = levels_[id];
-  if (!level.asked) {
+  if (level.unasked == kUnsorted) {
     level.sorted.clear();
     for (const std::int64_t us : level.last) {
       if (us > 0) level.sorted.push_back(us);
     }
     std::sort(level.sorted.begin(), level.sorted.end());
-    level.asked = true;
   }
+  // Several threads may read what nobody teaches any more.
+  if (level.unasked != 0) level.unasked = 0;
   return level.sorted;
 }
 
@@ -178,14 +230,14 @@ std::vector<std::int64_t> History::last_ended(std::uint32_t id, std::size_t most
 History::Longer History::longer_than(const RunKind& kind, std::int64_t age_us) const {
   const auto names = names_of(kind);
   for (std::size_t i = 0; i < kLevels; ++i) {
-    const auto found = by_name_.find(names[i]);
-    if (found == by_name_.end()) continue;
-    const auto runs = ended(found->second);
+    const std::uint32_t level = by_name_.find(names[i]);
+    if (level == kNone) continue;
+    const auto runs = ended(level);
     const bool all = i + 1 == kLevels;
     if (runs.size() < (all ? kEnoughOfAll : kEnough)) continue;
     const auto first = std::upper_bound(runs.begin(), runs.end(), age_us) - runs.begin();
     const auto longer = runs.subspan(static_cast<std::size_t>(first));
-    if (longer.size() >= kEnough) return {found->second, longer};
+    if (longer.size() >= kEnough) return {level, longer};
   }
   return {};
 }
@@ -200,12 +252,11 @@ bool History::Ratios::tell(std::size_t enough) const {
 }
 
 std::span<const std::int32_t> History::ratios(std::uint64_t user) const {
-  const auto own = ratios_of_.find(mix(6, user));
-  if (own != ratios_of_.end() && ratios_[own->second].tell(kEnough))
-    return ratios_[own->second].last;
-  const auto all = ratios_of_.find(kEverybody);
-  if (all == ratios_of_.end() || !ratios_[all->second].tell(kEnoughOfAll)) return {};
-  return ratios_[all->second].last;
+  const std::uint32_t own = ratios_of_.find(mix(6, user));
+  if (own != kNone && ratios_[own].tell(kEnough)) return ratios_[own].last;
+  const std::uint32_t all = ratios_of_.find(kEverybody);
+  if (all == kNone || !ratios_[all].tell(kEnoughOfAll)) return {};
+  return ratios_[all].last;
 }
 
 std::int64_t History::estimate(const RunKind& kind,

@@ -16,7 +16,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/time.h"
@@ -52,6 +51,10 @@ class History {
   static constexpr std::size_t kEnoughOfAll = 20;
   static constexpr std::size_t kLevelsMax = 20'000;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  /// The order of a level that nobody asked for while so many runs ended is made anew when somebody
+  /// does; kept up run by run it would have cost more.
+  static constexpr std::uint32_t kAskedWithin = 64;
+  static constexpr std::uint32_t kUnsorted = ~std::uint32_t{0};
 
   struct Run {
     std::int64_t us = 0;
@@ -99,12 +102,31 @@ class History {
  private:
   struct Level {
     std::uint64_t name = 0;
-    std::uint64_t taught = 0;                  ///< When it last learned, in runs.
-    std::vector<std::int64_t> last;            ///< A ring; below zero: cut off after that.
-    std::uint32_t next = 0;                    ///< In the ring.
-    mutable std::vector<std::int64_t> sorted;  ///< Ended ones, once somebody asked for them.
-    mutable bool asked = false;
+    std::uint64_t taught = 0;                   ///< When it last learned, in runs.
+    std::vector<std::int64_t> last;             ///< A ring; below zero: cut off after that.
+    std::uint32_t next = 0;                     ///< In the ring.
+    mutable std::vector<std::int64_t> sorted;   ///< Ended ones, in order while they are asked for.
+    mutable std::uint32_t unasked = kUnsorted;  ///< Runs kept since; kUnsorted: not in order.
     void keep(std::int64_t us);
+    void replace_sorted(std::int64_t gone, std::int64_t come);
+  };
+  /// By name, a hash itself: one block of memory, looked up in one step.
+  class Names {
+   public:
+    /// kNone: not there.
+    [[nodiscard]] std::uint32_t find(std::uint64_t name) const;
+    /// One that is not there.
+    void insert(std::uint64_t name, std::uint32_t id);
+    void clear() { *this = Names(); }
+
+   private:
+    struct Slot {
+      std::uint64_t name = 0;
+      std::uint32_t id = kNone;
+    };
+    void put(const Slot& slot);
+    std::vector<Slot> slots_;  ///< A power of two, half of them empty at least.
+    std::size_t count_ = 0;
   };
   struct Ratios {
     std::vector<std::int32_t> last;  ///< A ring; below zero: cut off after that.
@@ -124,9 +146,9 @@ class History {
   void forget_oldest();
 
   std::vector<Level> levels_;
-  std::unordered_map<std::uint64_t, std::uint32_t> by_name_;  // looked up, never iterated
+  Names by_name_;
   std::vector<Ratios> ratios_;
-  std::unordered_map<std::uint64_t, std::uint32_t> ratios_of_;  // looked up, never iterated
+  Names ratios_of_;
   std::uint64_t taught_ = 0;
 };
 

@@ -53,9 +53,8 @@ Departures::Leavers Departures::work_out(Desk& desk, NodeId id) {
   Leavers out;
   out.same_until_ = kNever;
   out.taught_ = static_cast<std::uint32_t>(state.history().taught());
-  out.devices_ = static_cast<std::int32_t>(
-      std::min<std::int64_t>(node.allocatable[ResourceNames::kDevice],
-                             std::numeric_limits<std::int32_t>::max()));
+  out.devices_ = static_cast<std::int32_t>(std::min<std::int64_t>(
+      node.allocatable[ResourceNames::kDevice], std::numeric_limits<std::int32_t>::max()));
   for (const PodId p : node.pods) {
     const End end = end_of(desk, state.pod(p), Ends::kEarly);
     out.same_until_ = std::min(out.same_until_, end.same_until);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <span>
 
 #include "engine/state/match.h"
 
@@ -162,6 +163,12 @@ constexpr std::int32_t kWaitingPermille = 500;
 constexpr std::int32_t kPassingPermille = 800;
 constexpr std::int32_t kRunningPermille = 50;
 
+/// As History::estimate, where the level is known and more than one quantile is wanted of it.
+std::int64_t quantile(std::span<const std::int64_t> runs, std::int32_t permille) {
+  const auto count = static_cast<std::int64_t>(runs.size());
+  return runs[static_cast<std::size_t>(std::min(count - 1, count * permille / 1000))];
+}
+
 /// Declared by the gang or by all of its pods; zero: not.
 std::int64_t declared_us(const State& state, const GangState& gang) {
   if (gang.spec->expected_duration.count() > 0) return gang.spec->expected_duration.count();
@@ -210,9 +217,11 @@ Expected expected_duration(const State& state, Time now, GangId id) {
     const RunKind kind = state.kind_of(gang);
     out.kind = key_of(kind);
     out.us = History::kUnknown;
-    if (state.history().taught() > 0) {
-      out.us = state.history().estimate(kind, 0, kWaitingPermille);
-      out.at_most_us = state.history().estimate(kind, 0, kPassingPermille);
+    const History& history = state.history();
+    const std::uint32_t level = history.taught() > 0 ? history.level_for(kind, 0) : History::kNone;
+    if (level != History::kNone) {
+      out.us = quantile(history.ended(level), kWaitingPermille);
+      out.at_most_us = quantile(history.ended(level), kPassingPermille);
     }
   }
   // Pods of a certain age are ended, whatever they had in mind; the youngest is the last to go.
@@ -245,17 +254,11 @@ const Desk::Foretold& foretold_end(Desk& desk, GangId id) {
   const std::int64_t age = std::max<std::int64_t>((desk.now - gang.started).count(), 0);
   const std::uint32_t level = history.level_for(state.kind_of(gang), age);
   if (level == History::kNone) return known;
-  // As History::estimate, for two quantiles at once.
   const auto runs = history.ended(level);
   const auto longer = runs.subspan(
       static_cast<std::size_t>(std::upper_bound(runs.begin(), runs.end(), age) - runs.begin()));
-  const auto count = static_cast<std::int64_t>(longer.size());
-  const auto end = [&](std::int32_t permille) {
-    const std::int64_t at = std::min(count - 1, count * permille / 1000);
-    return gang.started + Duration(longer[static_cast<std::size_t>(at)]);
-  };
-  known.early = end(kRunningPermille);
-  known.late = end(kPassingPermille);
+  known.early = gang.started + Duration(quantile(longer, kRunningPermille));
+  known.late = gang.started + Duration(quantile(longer, kPassingPermille));
   // It outlasts the shortest of them then.
   known.same_until = gang.started + Duration(longer.front());
   return known;

@@ -14,25 +14,36 @@ namespace muster::engine {
 template <typename Id>
 class IdTable {
  public:
+  /// A name that is looked up in several tables, or inserted after it was not found, is hashed once.
+  static std::uint32_t hash(std::string_view name) {
+    const std::uint64_t h = std::hash<std::string_view>{}(name);
+    return static_cast<std::uint32_t>(h ^ (h >> 32));
+  }
+
   /// Invalid: nobody is called so. `name_of(id)` is the name of one that was inserted.
   template <typename NameOf>
-  [[nodiscard]] Id find(std::string_view name, NameOf&& name_of) const {
-    const std::size_t at = position(name, hash(name), name_of);
-    return at == kNowhere ? Id{} : slots_[at].id;
+  [[nodiscard]] Id find(std::string_view name, std::uint32_t hash, NameOf&& name_of) const {
+    if (slots_.empty()) return {};
+    for (std::size_t at = hash & mask(); slots_[at].id.valid(); at = next(at)) {
+      if (slots_[at].hash == hash && std::string_view(name_of(slots_[at].id)) == name)
+        return slots_[at].id;
+    }
+    return {};
   }
 
   /// One that is not there yet.
-  void insert(std::string_view name, Id id) {
+  void insert(std::uint32_t hash, Id id) {
     if ((count_ + 1) * 4 > slots_.size() * 3) grow();
-    put({hash(name), id});
+    put({hash, id});
     ++count_;
   }
 
-  /// Of one that is there.
-  template <typename NameOf>
-  void erase(std::string_view name, NameOf&& name_of) {
-    std::size_t hole = position(name, hash(name), name_of);
-    if (hole == kNowhere) return;
+  /// One that was inserted with that hash, if it is there.
+  void erase(std::uint32_t hash, Id id) {
+    if (slots_.empty()) return;
+    std::size_t hole = hash & mask();
+    while (slots_[hole].id.valid() && slots_[hole].id != id) hole = next(hole);
+    if (!slots_[hole].id.valid()) return;
     --count_;
     // Those behind it move up, unless they would stand before where they belong.
     for (std::size_t at = next(hole); slots_[at].id.valid(); at = next(at)) {
@@ -49,25 +60,9 @@ class IdTable {
     std::uint32_t hash = 0;
     Id id;  ///< Invalid: empty.
   };
-  static constexpr std::size_t kNowhere = ~std::size_t{0};
-
-  static std::uint32_t hash(std::string_view name) {
-    const std::uint64_t h = std::hash<std::string_view>{}(name);
-    return static_cast<std::uint32_t>(h ^ (h >> 32));
-  }
   [[nodiscard]] std::size_t mask() const { return slots_.size() - 1; }
   [[nodiscard]] std::size_t next(std::size_t at) const { return (at + 1) & mask(); }
 
-  template <typename NameOf>
-  [[nodiscard]] std::size_t position(std::string_view name,
-                                     std::uint32_t hash,
-                                     NameOf&& name_of) const {
-    if (slots_.empty()) return kNowhere;
-    for (std::size_t at = hash & mask(); slots_[at].id.valid(); at = next(at)) {
-      if (slots_[at].hash == hash && std::string_view(name_of(slots_[at].id)) == name) return at;
-    }
-    return kNowhere;
-  }
   void put(Slot slot) {
     std::size_t at = slot.hash & mask();
     while (slots_[at].id.valid()) at = next(at);

@@ -21,20 +21,21 @@ TEST(IdTable, FindsWhatAMapFindsWhateverCameAndWent) {
     const auto name_of = [&](PodId id) -> const std::string& { return names[id.index()]; };
     for (int step = 0; step < 4000; ++step) {
       const std::string name = fmt::format("ns/pod-{}", random.below(300));
+      const std::uint32_t hash = table.hash(name);
       const auto known = model.find(name);
-      ASSERT_EQ(table.find(name, name_of), known == model.end() ? PodId{} : known->second);
+      ASSERT_EQ(table.find(name, hash, name_of), known == model.end() ? PodId{} : known->second);
       if (known == model.end()) {
         const auto id = PodId(static_cast<std::uint32_t>(names.size()));
         names.push_back(name);
-        table.insert(name, id);
+        table.insert(hash, id);
         model.emplace(name, id);
       } else if (random.below(2) == 0) {
-        table.erase(name, name_of);
+        table.erase(hash, known->second);
         model.erase(known);
       }
     }
     const IdTable<PodId> copy = table;
-    for (const auto& [name, id] : model) ASSERT_EQ(copy.find(name, name_of), id);
+    for (const auto& [name, id] : model) ASSERT_EQ(copy.find(name, copy.hash(name), name_of), id);
   }
 }
 

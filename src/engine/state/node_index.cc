@@ -52,7 +52,13 @@ struct Place {
   std::int16_t room = 0;
 };
 std::optional<Place> place_of(const TaskClass& cls, const NodeRow& row, bool spread) {
-  std::int64_t fits = kRoomBound;
+  if (row.devices_whole < cls.devices) return std::nullopt;
+  // Sums include parts of shared devices; only whole ones count. Devices are what is short, so they
+  // come first: a division that would not lower the number is not made.
+  std::int32_t whole = kRoomBound;
+  if (cls.devices > 0)
+    whole = cls.devices == 1 ? row.devices_whole : row.devices_whole / cls.devices;
+  std::int64_t fits = std::min<std::int32_t>(whole, kRoomBound);
   for (const std::size_t i : {ResourceNames::kCpu,
                               ResourceNames::kMemory,
                               ResourceNames::kPods,
@@ -60,15 +66,10 @@ std::optional<Place> place_of(const TaskClass& cls, const NodeRow& row, bool spr
     const std::int64_t wanted = cls.request[i];
     if (wanted <= 0) continue;
     if (wanted > row.free[i]) return std::nullopt;
-    // Most nodes hold more than the bound: no division.
-    if (row.free[i] < wanted * kRoomBound) fits = std::min(fits, row.free[i] / wanted);
+    if (row.free[i] < wanted * fits) fits = row.free[i] / wanted;
   }
-  if (row.devices_whole < cls.devices) return std::nullopt;
   std::size_t b = 0;
   if (cls.devices > 0) {
-    // Sums include parts of shared devices; only whole ones count.
-    fits = std::min<std::int64_t>(
-        fits, cls.devices == 1 ? row.devices_whole : row.devices_whole / cls.devices);
     b = static_cast<std::size_t>(std::min(row.devices_whole - cls.devices, 16));
   } else {
     b = (row.devices_whole > 0 ? 9 : 0) + cpu_eighth(row.free[ResourceNames::kCpu], row.cpu_all);

@@ -13,10 +13,15 @@ void State::apply(const Event& event) {
 }
 
 NodeId State::find_node(std::string_view name) const {
-  return node_ids_.find(name, name_of_nodes());
+  return node_ids_.find(name, node_ids_.hash(name), name_of_nodes());
 }
-PodId State::find_pod(std::string_view key) const { return pod_ids_.find(key, key_of_pods()); }
-GangId State::find_gang(std::string_view key) const { return gang_ids_.find(key, key_of_gangs()); }
+PodId State::find_pod(std::string_view key) const { return find_pod(key, pod_ids_.hash(key)); }
+PodId State::find_pod(std::string_view key, std::uint32_t hash) const {
+  return pod_ids_.find(key, hash, key_of_pods());
+}
+GangId State::find_gang(std::string_view key) const {
+  return gang_ids_.find(key, gang_ids_.hash(key), key_of_gangs());
+}
 TenantId State::find_tenant(std::string_view name) const {
   const auto it = tenant_ids_.find(std::string(name));
   return it == tenant_ids_.end() ? TenantId{} : it->second;
@@ -31,12 +36,12 @@ NodeId State::intern_node(const std::string& name) {
   Node named;
   named.name = name;
   nodes_.back().spec = std::move(named);
-  node_ids_.insert(name, id);
+  node_ids_.insert(node_ids_.hash(name), id);
   return id;
 }
 
-GangId State::intern_gang(const std::string& key) {
-  GangId id = find_gang(key);
+GangId State::intern_gang(const std::string& key, std::uint32_t hash) {
+  GangId id = gang_ids_.find(key, hash, key_of_gangs());
   if (id.valid()) return id;
   if (free_gangs_.empty()) {
     id = GangId(static_cast<std::uint32_t>(gangs_.size()));
@@ -54,12 +59,13 @@ GangId State::intern_gang(const std::string& key) {
   gang.key = key;
   gang.seq = next_seq_++;
   gang.tenant = intern_tenant(config_.default_queue);
-  gang_ids_.insert(key, id);
+  gang_ids_.insert(hash, id);
   mark(id);
   return id;
 }
 
 TenantId State::intern_tenant(const std::string& name) {
+  if (last_tenant_.valid() && tenants_[last_tenant_.index()].name == name) return last_tenant_;
   const auto [it, fresh] =
       tenant_ids_.try_emplace(name, TenantId(static_cast<std::uint32_t>(tenants_.size())));
   if (fresh) {
@@ -69,7 +75,8 @@ TenantId State::intern_tenant(const std::string& name) {
     tenants_.back().spec.name = name;
     tenants_.back().created = static_cast<std::int64_t>(next_seq_++);
   }
-  return it->second;
+  last_tenant_ = it->second;
+  return last_tenant_;
 }
 
 std::size_t State::intern_resource(std::string_view name) {

@@ -427,7 +427,7 @@ class State {
     return [this](GangId id) -> const std::string& { return gangs_[id.index()].key; };
   }
   NodeId intern_node(const std::string& name);
-  GangId intern_gang(const std::string& key);
+  GangId intern_gang(const std::string& key, std::uint32_t hash);
   TenantId intern_tenant(const std::string& name);
   ClassId class_of(const Pod& pod, TenantId tenant);
   [[nodiscard]] bool wants_cells(const PodState& pod) const;
@@ -447,15 +447,17 @@ class State {
   void mark_ends(GangId id);
   void mark_gangs_of(TenantId id);
 
-  [[nodiscard]] GangId gang_for(const Pod& spec);
-  [[nodiscard]] PodId add_pod(const Pod& spec, GangId gang, ClassId cls);
+  // `hash` is that of the pod's key.
+  [[nodiscard]] PodId find_pod(std::string_view key, std::uint32_t hash) const;
+  [[nodiscard]] GangId gang_for(const Pod& spec, std::uint32_t hash);
+  [[nodiscard]] PodId add_pod(const Pod& spec, std::uint32_t hash, GangId gang, ClassId cls);
   void rejoin(PodId id, const Pod& spec, GangId gang, ClassId cls);
   void note_facts(PodId id, const Pod& spec);
   void finish(PodId id, bool succeeded);
   void follow(PodId id, const Pod& spec);
   void join_gang(PodId id, GangId gang);
   void leave_gang(PodId id);
-  void drop_pod(PodId id);
+  void drop_pod(PodId id, std::uint32_t hash);
   void note_leaving(const PodState& pod, PodPhase next);
   void bind_on(PodId id, NodeId node, Time now, Positions devices);
   void place(PodId id, NodeId node, Positions devices);
@@ -493,6 +495,7 @@ class State {
   // Pods mostly come after others like them, and share what they have in common with the last.
   Shared<Group> lone_spec_;  ///< Of a gang of one pod.
   Name ns_;
+  TenantId last_tenant_;  ///< The last that was named.
   std::vector<TenantState> tenants_;
   std::vector<TaskClass> classes_;
   IdTable<NodeId> node_ids_;

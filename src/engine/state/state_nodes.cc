@@ -54,7 +54,9 @@ void State::refresh_free(NodeId id) {
     node.share_max = std::max(node.share_max, open);
     // Held while somebody is still there: that takes nothing from the devices that are free.
     if (d.healthy && open < 0) node.free.add(ResourceNames::kDevice, -open);
-    node.shared |= d.healthy && (d.free_milli % 1000 != 0 || d.held_milli % 1000 != 0);
+    const bool part_taken = d.free_milli != 0 && d.free_milli != 1000;
+    const bool part_held = d.held_milli != 0 && d.held_milli % 1000 != 0;
+    node.shared |= d.healthy && (part_taken || part_held);
   }
   NodeRow& row = rows_[id.index()];
   for (std::size_t i = 0; i < row.free.size(); ++i) row.free[i] = node.free[i];

@@ -257,12 +257,12 @@ void State::leave_gang(PodId id) {
   mark(pod.gang);
   if (gang.pods.empty() && !gang.has_group) {
     gang.live = false;
-    gang_ids_.erase(*gang.key, key_of_gangs());
+    gang_ids_.erase(gang_ids_.hash(*gang.key), pod.gang);
     free_gangs_.push_back(pod.gang);
   }
 }
 
-void State::drop_pod(PodId id) {
+void State::drop_pod(PodId id, std::uint32_t hash) {
   PodState& pod = pods_[id.index()];
   give_up_nomination(id);
   set_phase(id, PodPhase::kFinished);
@@ -270,7 +270,7 @@ void State::drop_pod(PodId id) {
   const auto it = std::find(anti_pods_.begin(), anti_pods_.end(), id);
   if (it != anti_pods_.end()) anti_pods_.erase(it);
   leave_gang(id);
-  pod_ids_.erase(*pod.key, key_of_pods());
+  pod_ids_.erase(hash, id);
   pod.live = false;
   --live_pods_;
   free_pods_.push_back(id);
@@ -287,7 +287,8 @@ void fetch(const T& object) {
 }  // namespace
 
 void State::on(const PodRemove& e) {
-  const PodId id = find_pod(e.key);
+  const std::uint32_t hash = pod_ids_.hash(e.key);
+  const PodId id = find_pod(e.key, hash);
   if (!id.valid()) return;
   const PodState& pod = pods_[id.index()];
   fetch(gangs_[pod.gang.index()].allocated);
@@ -299,22 +300,23 @@ void State::on(const PodRemove& e) {
     fetch(node.devices);
     fetch(rows_[pod.node.index()]);
   }
-  drop_pod(id);
+  drop_pod(id, hash);
 }
 
 void State::on(const PodUpsert& e) {
   const Pod& spec = e.pod;
-  PodId id = find_pod(spec.key);
+  const std::uint32_t hash = pod_ids_.hash(spec.key);
+  PodId id = find_pod(spec.key, hash);
   if (id.valid() && pods_[id.index()].uid != spec.uid) {
-    drop_pod(id);
+    drop_pod(id, hash);
     id = PodId{};
   }
-  const GangId gang = gang_for(spec);
+  const GangId gang = gang_for(spec, hash);
   const ClassId cls = class_of(spec, gangs_[gang.index()].tenant);
   if (id.valid()) {
     rejoin(id, spec, gang, cls);
   } else {
-    id = add_pod(spec, gang, cls);
+    id = add_pod(spec, hash, gang, cls);
   }
   note_facts(id, spec);
   mark_ends(gang);
@@ -326,8 +328,9 @@ void State::on(const PodUpsert& e) {
 }
 
 /// The pod's group, or a gang of its own, which says what the pod says.
-GangId State::gang_for(const Pod& spec) {
-  const GangId id = intern_gang(spec.group.empty() ? spec.key : spec.group);
+GangId State::gang_for(const Pod& spec, std::uint32_t hash) {
+  const GangId id = spec.group.empty() ? intern_gang(spec.key, hash)
+                                       : intern_gang(spec.group, gang_ids_.hash(spec.group));
   GangState& gang = gangs_[id.index()];
   if (gang.has_group || !spec.group.empty()) return id;
   gang.described = true;
@@ -345,7 +348,7 @@ GangId State::gang_for(const Pod& spec) {
   return id;
 }
 
-PodId State::add_pod(const Pod& spec, GangId gang, ClassId cls) {
+PodId State::add_pod(const Pod& spec, std::uint32_t hash, GangId gang, ClassId cls) {
   PodId id;
   if (free_pods_.empty()) {
     id = PodId(static_cast<std::uint32_t>(pods_.size()));
@@ -365,7 +368,7 @@ PodId State::add_pod(const Pod& spec, GangId gang, ClassId cls) {
   pod.cells = spec.cells;
   set_gates(pod, spec.gated);
   pod.ours = spec.ours;
-  pod_ids_.insert(spec.key, id);
+  pod_ids_.insert(hash, id);
   ++live_pods_;
   join_gang(id, gang);
   if (!spec.pod_anti_affinity.empty()) anti_pods_.push_back(id);

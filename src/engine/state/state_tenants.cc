@@ -26,7 +26,7 @@ void State::move_gang_tenant(GangId id, TenantId tenant) {
 }
 
 void State::on(const GroupUpsert& e) {
-  const GangId id = intern_gang(e.group.key);
+  const GangId id = intern_gang(e.group.key, gang_ids_.hash(e.group.key));
   GangState& gang = gangs_[id.index()];
   const bool first = !gang.has_group;
   const bool priority_changed = gang.spec->priority != e.group.priority || first;
@@ -74,7 +74,7 @@ void State::on(const GroupRemove& e) {
   mark(id);
   if (gang.pods.empty()) {
     gang.live = false;
-    gang_ids_.erase(*gang.key, key_of_gangs());
+    gang_ids_.erase(gang_ids_.hash(*gang.key), id);
     free_gangs_.push_back(id);
   }
 }
