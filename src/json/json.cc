@@ -15,12 +15,8 @@
 #include "json/text.h"
 
 namespace muster::json {
-namespace {
 
-constexpr std::size_t kMaxDepth = 200;
-
-/// True for text that stands in JSON as it is: no control character, quote, backslash or DEL. Eight
-/// bytes at a time.
+/// Eight bytes at a time.
 bool is_plain(std::string_view text) {
   constexpr std::uint64_t kOnes = 0x0101010101010101, kHigh = 0x8080808080808080;
   // The high bit of each byte that is zero (and, after the first such byte, perhaps of others).
@@ -46,6 +42,10 @@ bool is_plain(std::string_view text) {
   }
   return special(rest) == 0;
 }
+
+namespace {
+
+constexpr std::size_t kMaxDepth = 200;
 
 void write_escaped(std::string& out, std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";

@@ -8,6 +8,9 @@
 
 namespace muster::json {
 
+/// True for text that stands in a JSON string as it is: no control character, quote, backslash or
+/// DEL.
+bool is_plain(std::string_view text);
 /// Appends what dump() gives.
 void append(std::string& out, const Value& value);
 /// Appends the text as a JSON string, quotes included.

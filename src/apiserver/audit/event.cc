@@ -1,5 +1,9 @@
 #include "apiserver/audit/event.h"
 
+#include <algorithm>
+#include <cstring>
+
+#include "apiserver/audit/text.h"
 #include "apiserver/rest/read_ahead.h"
 #include "base/strings.h"
 #include "json/text.h"
@@ -7,6 +11,7 @@
 #include "kube/apply/managed.h"
 #include "kube/names.h"
 #include "kube/schema/protobuf.h"
+#include "kube/security/names.h"
 
 namespace muster::apiserver::audit {
 namespace {
@@ -15,47 +20,46 @@ namespace {
 constexpr std::size_t kFailureBytesMax = 64 * 1024;
 
 /// A member whose value is a text; `before` is what stands before that.
-void add(std::string& out, std::string_view before, std::string_view value) {
-  out += before;
-  json::append_string(out, value);
+[[gnu::always_inline]] inline void add(Text& out, std::string_view before, std::string_view value) {
+  out.add(before);
+  out.add_string(value);
 }
 
-/// The same of what holds nothing to escape: words of ours, ids and names that were looked at.
-void add_plain(std::string& out, std::string_view before, std::string_view value) {
-  out.append(before).append(1, '"').append(value).append(1, '"');
-}
-
-void add_unless_empty(std::string& out, std::string_view before, std::string_view value) {
+inline void add_unless_empty(Text& out, std::string_view before, std::string_view value) {
   if (!value.empty()) add(out, before, value);
 }
 
-void add_list(std::string& out, const std::vector<std::string>& values) {
-  char before = '[';
-  for (const std::string& each : values) {
-    out += std::exchange(before, ',');
-    json::append_string(out, each);
-  }
-  out += values.empty() ? "[]" : "]";
+/// What holds nothing to escape.
+[[gnu::always_inline]] inline void add_plain(Text& out,
+                                             std::string_view before,
+                                             std::string_view value) {
+  out.add(before);
+  out.add_plain(value);
 }
 
-void add_user(std::string& out, const User& user) {
+void add_list(Text& out, const std::vector<std::string>& values) {
+  std::string_view before = "[";
+  for (const std::string& each : values) add(out, std::exchange(before, ","), each);
+  out.add(values.empty() ? "[]" : "]");
+}
+
+void add_user(Text& out, const User& user) {
   add(out, R"({"username":)", user.name);
   add_unless_empty(out, R"(,"uid":)", user.uid);
   if (!user.groups.empty()) {
-    out += R"(,"groups":)";
+    out.add(R"(,"groups":)");
     add_list(out, user.groups);
   }
   if (!user.extra.empty()) {
-    out += R"(,"extra":)";
-    char next = '{';
+    std::string_view before = R"(,"extra":{)";
     for (const auto& [key, values] : user.extra) {
-      out += std::exchange(next, ',');
-      json::append_key(out, "", key);
+      add(out, std::exchange(before, ","), key);
+      out.add(":");
       add_list(out, values);
     }
-    out += '}';
+    out.add("}");
   }
-  out += '}';
+  out.add("}");
 }
 
 /// Null if it is no object that can be read: the body of a request may be anything.
@@ -90,10 +94,12 @@ json::Value body_value(const Content& content, bool omit_managed_fields) {
   return value;
 }
 
+constexpr std::string_view kStatus = R"(,"responseStatus":{"metadata":{})", kCode = R"(,"code":)";
+
 /// A Status without what its metadata and details say.
 void add_status(std::string& out, const Bodies& bodies) {
   if (bodies.code == 0) return;
-  out += R"(,"responseStatus":{"metadata":{})";
+  out += kStatus;
   if (bodies.code >= 400 && bodies.failure.text.size() <= kFailureBytesMax) {
     const json::Value status = value_of(bodies.failure);
     const bool quotes = bodies.secret && (bodies.code == 400 || bodies.code == 422);
@@ -107,7 +113,16 @@ void add_status(std::string& out, const Bodies& bodies) {
       json::append(out, value);
     }
   }
-  out.append(R"(,"code":)").append(std::to_string(bodies.code)).append(1, '}');
+  out.append(kCode).append(std::to_string(bodies.code)).append(1, '}');
+}
+
+/// The same of an answer that says nothing to read.
+void add_code(Text& out, int code) {
+  if (code == 0) return;
+  out.add(kStatus);
+  out.add(kCode);
+  out.add_digits<3>(code);
+  out.add("}");
 }
 
 void add_bodies(std::string& out, const Bodies& bodies) {
@@ -122,14 +137,14 @@ void add_bodies(std::string& out, const Bodies& bodies) {
   }
 }
 
-void add_reference(std::string& out, const Event& event) {
+void add_reference(Text& out, const Event& event) {
   add_plain(out, R"(,"objectRef":{"resource":)", event.resource);
   add_unless_empty(out, R"(,"namespace":)", event.ns);
   add_unless_empty(out, R"(,"name":)", event.name);
   if (!event.group.empty()) add_plain(out, R"(,"apiGroup":)", event.group);
   add_plain(out, R"(,"apiVersion":)", event.version);
   add_unless_empty(out, R"(,"subresource":)", event.subresource);
-  out += '}';
+  out.add("}");
 }
 
 std::string_view host_of(std::string_view address) {
@@ -137,81 +152,121 @@ std::string_view host_of(std::string_view address) {
   return host.size() > 2 && host.front() == '[' ? host.substr(1, host.size() - 2) : host;
 }
 
-void add_sources(std::string& out, const Event& event) {
+void add_sources(Text& out, const Event& event) {
   std::string_view before = R"(,"sourceIPs":[)";
-  for (const std::string& each : split_nonempty(event.forwarded, ','))
-    add(out, std::exchange(before, ","), trim(each));
+  if (!event.forwarded.empty()) {
+    for (const std::string& each : split_nonempty(event.forwarded, ','))
+      add(out, std::exchange(before, ","), trim(each));
+  }
   if (!event.source.empty()) add(out, std::exchange(before, ","), host_of(event.source));
-  if (before == ",") out += ']';
+  if (before == ",") out.add("]");
 }
 
-void add_head(std::string& out, const Event& event, Users& users) {
+void add_head(Text& out, const Event& event, Users& users) {
   add_plain(
       out, R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","level":)", name_of(event.level));
   add_plain(out, R"(,"auditID":)", event.id);
   add_plain(out, R"(,"stage":)", name_of(event.stage));
   add(out, R"(,"requestURI":)", event.uri);
   add(out, R"(,"verb":)", event.verb);
-  out.append(R"(,"user":)").append(users.text_of(event.user));
-  if (event.acting != nullptr)
-    out.append(R"(,"impersonatedUser":)").append(users.text_of(*event.acting));
+  out.add(R"(,"user":)");
+  out.add(users.text_of(event.user));
+  if (event.acting != nullptr) {
+    out.add(R"(,"impersonatedUser":)");
+    out.add(users.text_of(*event.acting));
+  }
   add_sources(out, event);
   add_unless_empty(out, R"(,"userAgent":)", event.agent);
   if (!event.resource.empty()) add_reference(out, event);
 }
 
 /// Times of neighbouring lines are mostly of one second.
-void add_time(std::string& out, std::string_view before, Time time) {
+void add_time(Text& out, std::string_view before, Time time) {
   constexpr std::int64_t kMicros = 1'000'000;
   thread_local std::int64_t second = -1;
-  thread_local std::string text;  // "2006-01-02T15:04:05."
+  thread_local std::string text;  // "2006-01-02T15:04:05.
   if (time.us < 0) return add(out, before, format_micro_time(time));
   if (time.us / kMicros != second) {
     second = time.us / kMicros;
-    text = format_time(time);
+    text = "\"" + format_time(time);
     text.back() = '.';
   }
-  char micros[] = "000000Z\"";
-  std::int64_t rest = time.us % kMicros;
-  for (int at = 5; at >= 0; --at, rest /= 10) micros[at] = static_cast<char>('0' + rest % 10);
-  out.append(before).append(1, '"').append(text).append(micros);
+  out.add(before);
+  out.add(text);
+  out.add_digits<6>(time.us % kMicros);
+  out.add("Z\"");
 }
 
-void add_end(std::string& out, const Event& event) {
-  add_time(out, R"(,"requestReceivedTimestamp":)", event.received);
-  add_time(out, R"(,"stageTimestamp":)", event.at);
+void add_annotations(Text& out, const Event& event, Users& users) {
   std::string_view before = R"(,"annotations":{)";
+  if (!event.decision.empty()) {
+    add_plain(out, std::exchange(before, ","), kube::names::access::kDecision);
+    out.add(":");
+    out.add_plain(event.decision);
+    add_plain(out, ",", kube::names::access::kReason);
+    out.add(":");
+    out.add(users.text_of_reason(event.reason));
+  }
   for (const auto& [key, value] : event.annotations) {
     add_plain(out, std::exchange(before, ","), key);
-    out += ':';
-    json::append_string(out, value);
+    add(out, ":", value);
   }
-  out += event.annotations.empty() ? "}\n" : "}}\n";
+  if (before == ",") out.add("}");
+}
+
+void add_end(Text& out, const Event& event, Users& users) {
+  add_time(out, R"(,"requestReceivedTimestamp":)", event.received);
+  add_time(out, R"(,"stageTimestamp":)", event.at);
+  add_annotations(out, event, users);
+  out.add("}\n");
+}
+
+/// Which of a few places. Texts of one kind differ in length or at their end, and most are longer
+/// than what a hash of all of it would be worth.
+std::size_t place_of(std::string_view text, std::size_t places) {
+  std::uint64_t end = 0;
+  const std::size_t taken = std::min(text.size(), sizeof end);
+  std::memcpy(&end, text.data() + text.size() - taken, taken);
+  constexpr std::uint64_t kMix = 0x9e3779b97f4a7c15;
+  return ((end + text.size()) * kMix >> 32) % places;
 }
 
 }  // namespace
 
 const std::string& Users::text_of(const User& user) {
-  Known& known = known_[std::hash<std::string>()(user.name) % known_.size()];
-  if (known.text.empty() || known.user != user) {
-    known.user = user;
+  auto& known = users_[place_of(user.name, users_.size())];
+  if (known.text.empty() || known.of != user) {
+    known.of = user;
     known.text.clear();
-    add_user(known.text, user);
+    Text out(known.text);
+    add_user(out, user);
+  }
+  return known.text;
+}
+
+const std::string& Users::text_of_reason(std::string_view reason) {
+  auto& known = reasons_[place_of(reason, reasons_.size())];
+  if (known.text.empty() || known.of != reason) {
+    known.of = reason;
+    known.text.clear();
+    json::append_string(known.text, reason);
   }
   return known.text;
 }
 
 void Lines::add(const Event& event, Bodies&& bodies, Users& users) {
   ++count_;
-  add_head(text_, event, users);
+  Text out(text_);
+  add_head(out, event, users);
   if (bodies.empty()) {
-    add_status(text_, bodies);
+    add_code(out, bodies.code);
   } else {
+    out.flush();
     gap_bytes_ += sizeof(gaps_.front()) + bodies.failure.text.size() + bodies.request.text.size() +
                   bodies.response.text.size();
     gaps_.emplace_back(text_.size(), std::move(bodies));
   }
-  add_end(text_, event);
+  add_end(out, event, users);
 }
 
 std::string Lines::take() {

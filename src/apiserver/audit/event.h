@@ -35,6 +35,7 @@ struct Bodies {
   }
 };
 
+/// Beside the decision: few requests have any.
 using Annotations = std::vector<std::pair<std::string_view, std::string>>;
 
 /// The rest of it, where it is.
@@ -47,20 +48,27 @@ struct Event {
   // What it is about; `resource` is empty for other paths.
   std::string_view group, version, resource, subresource, ns, name;
   Time received, at;
+  /// How it was decided and why; without a decision both are empty.
+  std::string_view decision, reason;
   const Annotations& annotations;
 };
 
-/// What lines say of users. The same few ask again and again, so the last texts are kept.
+/// What lines say of users, and why their requests were allowed. The same few ask again and again,
+/// so the last texts are kept.
 class Users {
  public:
   const std::string& text_of(const User& user);
+  /// Reasons quote names: to escape one costs more than to find it.
+  const std::string& text_of_reason(std::string_view reason);
 
  private:
+  template <typename Of>
   struct Known {
-    User user;
-    std::string text;  // empty: nobody yet
+    Of of;
+    std::string text;  // empty: of nothing yet
   };
-  std::array<Known, 64> known_;  // by name
+  std::array<Known<User>, 64> users_;           // by name
+  std::array<Known<std::string>, 64> reasons_;  // by themselves
 };
 
 /// Lines on their way to the file.

@@ -12,7 +12,7 @@ constexpr std::size_t kPendingMax = 10'000;
 constexpr std::size_t kPendingBytesMax = 32 << 20;
 /// Enough for a worker to be woken at once, and little enough to stay in the processor's cache.
 constexpr std::size_t kBatchBytes = 256 << 10;
-/// What is kept of the newest lines, twice at most: with bodies a line may be long.
+/// What is kept of the newest lines at most: with bodies a line may be long.
 constexpr std::size_t kTailBytesMax = 4 << 20;
 constexpr Duration kDelay = std::chrono::milliseconds(50);
 constexpr Duration kPatience = std::chrono::seconds(5);
@@ -78,17 +78,31 @@ void Log::flush() {
       [this, work] { wrote(work->result, std::move(work->written)); });
 }
 
-void Log::keep(const Written& newest) {
-  std::string_view text = newest.text;
-  if (text.size() > kTailBytesMax)
-    text.remove_prefix(text.find('\n', text.size() - kTailBytesMax) + 1);
-  recent_.text += text;
-  recent_.count += newest.count;
-  if (recent_.count < kTailMax && recent_.text.size() < kTailBytesMax) return;
-  std::swap(recent_, earlier_);
-  recent_.text.clear();
-  recent_.count = 0;
-  if (recent_.text.capacity() > kTailBytesMax) recent_.text.shrink_to_fit();
+void Log::keep(Written newest) {
+  if (newest.text.size() > kTailBytesMax) {
+    newest.text.erase(0, newest.text.find('\n', newest.text.size() - kTailBytesMax) + 1);
+    newest.count = static_cast<std::size_t>(std::ranges::count(newest.text, '\n'));
+  }
+  recent_lines_ += newest.count;
+  recent_bytes_ += newest.text.size();
+  // A busy server's are kept as they are, without a copy; a few lines must not keep the room of many.
+  if (newest.text.size() >= kBatchBytes / 2) {
+    recent_.push_back(std::move(newest));
+  } else {
+    if (recent_.empty() || recent_.back().text.size() + newest.text.size() > kBatchBytes)
+      recent_.emplace_back();
+    recent_.back().text += newest.text;
+    recent_.back().count += newest.count;
+    spare_ = std::move(newest.text);
+  }
+  while (recent_.size() > 1 &&
+         (recent_lines_ - recent_.front().count >= kTailMax || recent_bytes_ > kTailBytesMax)) {
+    recent_lines_ -= recent_.front().count;
+    recent_bytes_ -= recent_.front().text.size();
+    spare_ = std::move(recent_.front().text);
+    recent_.pop_front();
+  }
+  if (spare_.capacity() > 2 * kBatchBytes) spare_ = {};
 }
 
 void Log::wrote(const Result<void>& result, Written newest) {
@@ -96,7 +110,7 @@ void Log::wrote(const Result<void>& result, Written newest) {
   writing_bytes_ = 0;
   if (result) {
     written_ += newest.count;
-    keep(newest);
+    keep(std::move(newest));
   } else {
     lost_ += newest.count;
     if (env_.monotonic() - said_ > kSaidEvery || lost_ == newest.count) {
@@ -104,7 +118,6 @@ void Log::wrote(const Result<void>& result, Written newest) {
       log::error("audit", "{}; {} events are lost so far", result.error().message, lost_);
     }
   }
-  if (newest.text.capacity() <= 2 * kBatchBytes) spare_ = std::move(newest.text);
   room_->notify();
   if (pending_.bytes() >= kBatchBytes)
     flush();
@@ -123,8 +136,7 @@ Task<void> Log::stop() {
 std::vector<std::string> Log::last(std::size_t count) const {
   count = std::min(count, kTailMax);
   std::vector<std::string> out;  // the newest first
-  for (const Written* each : {&recent_, &earlier_}) {
-    if (out.size() >= count) break;
+  for (auto each = recent_.rbegin(); each != recent_.rend() && out.size() < count; ++each) {
     const std::vector<std::string> lines = split_nonempty(each->text, '\n');
     out.insert(out.end(), lines.rbegin(), lines.rend());
   }

@@ -7,6 +7,7 @@
 /// Everything but the worker's part runs on the loop.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,7 +45,7 @@ class Log {
     std::size_t count = 0;  // of lines
   };
   void wrote(const Result<void>& result, Written newest);
-  void keep(const Written& newest);
+  void keep(Written newest);
 
   Env& env_;
   const Policy policy_;
@@ -55,9 +56,11 @@ class Log {
   bool writing_ = false;
   std::unique_ptr<Timer> soon_;
   std::unique_ptr<Signal> room_;
-  /// The newest lines, and those before them; taken apart when somebody asks.
-  Written recent_, earlier_;
-  std::string spare_;  // the text that was written last: its memory is warm
+  /// The newest lines, at least kTailMax of them if there were so many; taken apart when somebody
+  /// asks.
+  std::deque<Written> recent_;
+  std::size_t recent_lines_ = 0, recent_bytes_ = 0;
+  std::string spare_;  // the memory of a text that is no longer needed
   std::uint64_t written_ = 0, lost_ = 0;
   Duration said_{};  // when a loss was last told of
 };

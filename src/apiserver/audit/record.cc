@@ -95,8 +95,8 @@ void Record::annotate(std::string_view key, std::string value) {
 
 void Record::set_decision(bool allowed) {
   if (log_ == nullptr || !wanted()) return;
-  annotate(kube::names::access::kDecision, allowed ? "allow" : "forbid");
-  annotate(kube::names::access::kReason, std::exchange(reason_, {}));
+  decision_ = allowed ? "allow" : "forbid";
+  if (!allowed) reason_.clear();
 }
 
 void Record::set_started(int code) {
@@ -139,6 +139,8 @@ void Record::add(Stage stage, Bodies&& bodies) {
   Event event{.level = verdict_.level,
               .stage = stage,
               .user = asker_ ? *asker_ : call_.user,
+              .decision = first ? std::string_view() : decision_,
+              .reason = reason_,
               .annotations = first ? kNone : annotations_};
   const net::Request& request = call_.request;
   const std::string made = call_.in_process && call_.resource ? path() : "";

@@ -27,7 +27,10 @@ class Record {
   /// Once it is known who asks for what; decides how much is written, and writes the first line.
   void begin();
   /// Null when nobody will read the reason.
-  [[nodiscard]] std::string* reason() { return wanted() ? &reason_ : nullptr; }
+  [[nodiscard]] std::string* reason() {
+    reason_.clear();
+    return wanted() ? &reason_ : nullptr;
+  }
   void set_decision(bool allowed);
   /// A stream has begun.
   void set_started(int code);
@@ -51,7 +54,9 @@ class Record {
   std::optional<User> asker_;
   bool begun_ = false;
   Verdict verdict_;
-  std::string verb_, reason_;
+  std::string verb_;
+  std::string_view decision_;  // empty: none yet
+  std::string reason_;
   Annotations annotations_;
   Bodies bodies_;
 };

@@ -80,6 +80,7 @@ Result<void> parse_query(std::string_view target, std::string_view raw, Target& 
 }  // namespace
 
 void Headers::add(std::string name, std::string value) {
+  if (fields_.empty()) fields_.reserve(4);  // an answer's; to grow one by one costs more
   fields_.emplace_back(std::move(name), std::move(value));
 }
 
