@@ -57,7 +57,7 @@ void Events::start() {
 }
 
 void Events::observe(const Collection& collection, const Change& change) {
-  written_ += change.after->bytes->size();
+  written_ += change.after->object.text_size();
   if (collection.storage() != "events" || !wake_) return;
   if (change.deleted)
     forget(change.after->key);
@@ -68,7 +68,7 @@ void Events::observe(const Collection& collection, const Change& change) {
 
 void Events::know(const Stored& event) {
   forget(event.key);
-  const Known known{last_seen(event.object), event.bytes->size()};
+  const Known known{last_seen(event.object), event.object.text_size()};
   bytes_ += known.bytes;
   by_age_.emplace(known.seen, event.key);
   known_.emplace(event.key, known);

@@ -24,7 +24,8 @@ constexpr std::size_t kGoneMax = 10'000;
 
 /// Whether the object may have a member of this name; false: it has none.
 bool says(const Stored& stored, std::string_view name) {
-  return stored.bytes->find(name) != std::string::npos;
+  const Bytes text = stored.object.find_text();
+  return !text || text->find(name) != std::string::npos;
 }
 
 }  // namespace

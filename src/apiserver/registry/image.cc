@@ -16,6 +16,9 @@ constexpr std::size_t kHistoryChangesMin = 500;
 /// Events are the most numerous and nobody misses them: who falls behind lists again sooner.
 constexpr std::size_t kEventHistoryBytesMax = 8 * 1024 * 1024;
 constexpr std::size_t kResumeChangesMax = 20'000;
+/// Texts of one kind that stay in memory beside those of its history: lists of ten thousand pods are
+/// copied from there. Those of more objects are made of their trees when somebody wants them.
+constexpr std::size_t kTextBytesMax = 64 * 1024 * 1024;
 
 constexpr std::array<std::string_view, 14> kMetadataOrder = {"name",
                                                              "generateName",
@@ -137,16 +140,24 @@ void Collection::wake_all() {
 void Collection::publish(ChangePtr change) {
   const std::string& key = change->after->key;
   const std::string_view ns = change->after->ns();
-  if (change->deleted) {
-    objects_.erase(key);
+  const auto place = objects_.lower_bound(key);
+  const bool known = place != objects_.end() && place->first == key;
+  if (known) discount_text(*place->second);
+  if (!change->deleted) {
+    count_text(*change->after);
+    if (known) {
+      place->second = change->after;
+    } else {
+      objects_.emplace_hint(place, key, change->after);
+      ++counts_[std::string(ns)];
+    }
+  } else if (known) {
+    objects_.erase(place);
     if (const auto found = counts_.find(std::string(ns));
         found != counts_.end() && --found->second == 0)
       counts_.erase(found);
-  } else {
-    const auto [it, inserted] = objects_.insert_or_assign(key, change->after);
-    if (inserted) ++counts_[std::string(ns)];
   }
-  history_bytes_ += change->after->bytes->size();
+  history_bytes_ += change->after->object.text_size();
   history_.push_back(std::move(change));
   trim();
   const Change& newest = *history_.back();
@@ -158,12 +169,28 @@ void Collection::publish(ChangePtr change) {
   newest.lines = {};
 }
 
+void Collection::count_text(const Stored& newest) {
+  newest.counted = true;
+  text_bytes_ += newest.object.text_size();
+}
+
+void Collection::discount_text(const Stored& stored) {
+  if (!std::exchange(stored.counted, false)) return;
+  text_bytes_ -= stored.object.text_size();
+}
+
 void Collection::trim() {
   const std::size_t bytes_max = storage_ == "events" ? kEventHistoryBytesMax : kHistoryBytesMax;
   while (history_.size() > kHistoryChangesMax ||
          (history_bytes_ > bytes_max && history_.size() > kHistoryChangesMin)) {
+    const Stored& oldest = *history_.front()->after;
     floor_ = history_.front()->revision;
-    history_bytes_ -= history_.front()->after->bytes->size();
+    history_bytes_ -= oldest.object.text_size();
+    // Who follows has been told of it: from now on only those want it who list or get it.
+    if (oldest.counted && text_bytes_ > kTextBytesMax) {
+      discount_text(oldest);
+      oldest.object.drop_text();
+    }
     history_.pop_front();
     ++first_sequence_;
   }
@@ -218,8 +245,6 @@ Result<void> Image::load() {
     auto stored = std::make_shared<Stored>();
     stored->key = std::string(key);
     stored->revision = record.revision;
-    stored->object.set_text(record.value, packer_);
-    stored->bytes = std::move(record.value);
     // They come in the order of their keys: the collection, the namespace and the place are mostly
     // those of the last one.
     if (target == nullptr || target->storage() != storage) target = &collection(storage);
@@ -229,6 +254,10 @@ Result<void> Image::load() {
       count = &target->counts_[counted_ns];
     }
     ++*count;
+    const bool keep = target->text_bytes_ <= kTextBytesMax;
+    stored->object.set_text(
+        std::move(record.value), packer_, keep ? Tree::Keep::kBoth : Tree::Keep::kOne);
+    if (keep) target->count_text(*stored);
     target->objects_.emplace_hint(target->objects_.end(), stored->key, std::move(stored));
   });
   if (!loaded) return loaded;
@@ -324,8 +353,9 @@ Task<Result<StoredPtr>> Image::write(Collection& collection,
   // Nobody else knows the object until it is durable: so long its text and the tree that stays are
   // the store's to make, and what they are made of is the store's to take apart.
   auto make_text = [this, stored, draft = std::make_shared<const json::Value>(std::move(object))] {
-    stored->object.set(packer_->pack(*draft));
-    return stored->bytes = std::make_shared<const std::string>(kube::object_text(*draft));
+    auto text = std::make_shared<const std::string>(kube::object_text(*draft));
+    stored->object.set(packer_->pack(*draft), text);
+    return text;
   };
   store_.write("/" + collection.storage() + "/" + stored->key,
                std::move(make_text),
@@ -366,7 +396,6 @@ Result<std::vector<ChangePtr>> Image::older_changes(const Collection& collection
     stored->key = std::string(key);
     stored->revision = each.revision;
     stored->object.set_text(each.value, packer_);
-    stored->bytes = each.value;
     auto change = std::make_shared<Change>();
     change->revision = each.revision;
     change->after = stored;
@@ -384,8 +413,8 @@ std::shared_ptr<Stored> Image::make_stored(std::string key,
   auto stored = std::make_shared<Stored>();
   stored->key = std::move(key);
   stored->revision = revision;
-  stored->object.set(packer_->pack(object));
-  stored->bytes = std::make_shared<const std::string>(kube::object_text(object));
+  stored->object.set(packer_->pack(object),
+                     std::make_shared<const std::string>(kube::object_text(object)));
   return stored;
 }
 

@@ -35,7 +35,8 @@ struct Stored {
   std::string key;  // within the collection: "ns/name", or "name" for cluster-scoped kinds
   Revision revision = 0;
   Tree object;
-  Bytes bytes;  // the object as JSON, kind and apiVersion first
+  /// Its text is one of those that the collection keeps; on the loop only.
+  mutable bool counted = false;
   /// Its text with only the members that the `fields` of lists named last: the same lists are asked
   /// for again and again, and picking costs more than sending. On the loop only.
   struct Picked {
@@ -120,6 +121,8 @@ class Collection {
   friend class Image;
   void publish(ChangePtr change);
   void trim();
+  void count_text(const Stored& newest);
+  void discount_text(const Stored& stored);
 
   std::string storage_;
   std::map<std::string, StoredPtr, std::less<>> objects_;
@@ -127,6 +130,7 @@ class Collection {
   std::deque<ChangePtr> history_;
   std::uint64_t first_sequence_ = 0;
   std::size_t history_bytes_ = 0;
+  std::size_t text_bytes_ = 0;  // of the texts that are kept, all of newest states
   Revision floor_ = 0;
   std::vector<Subscription*> subscriptions_;
 };

@@ -69,13 +69,14 @@ std::size_t head_length(std::string_view bytes) {
   return found == std::string_view::npos ? 1 : found;
 }
 
-/// The text begins with {"kind":"…","apiVersion":"…", and tells without the tree, which may have to be
-/// made first.
+/// Where the tree would have to be made first, the text tells: it begins with
+/// {"kind":"…","apiVersion":"…",
 bool stored_as_served(const Resource& resource, const Stored& stored) {
   if (!resource.same_as_storage()) return false;
   constexpr std::string_view kMember = R"("apiVersion":")";
+  const Bytes text = stored.object.has_tree() ? nullptr : stored.object.find_text();
   const std::string_view head =
-      std::string_view(*stored.bytes).substr(0, head_length(*stored.bytes));
+      text ? std::string_view(*text).substr(0, head_length(*text)) : std::string_view();
   const auto found = head.find(kMember);
   if (found == std::string_view::npos)
     return json::string_at(stored.object, "apiVersion") == resource.storage_api_version;
@@ -112,7 +113,7 @@ kube::ObjectPtr served_object(const Resource& resource, const StoredPtr& stored)
 }
 
 Bytes served_bytes(const Resource& resource, const Stored& stored) {
-  if (stored_as_served(resource, stored)) return stored.bytes;
+  if (stored_as_served(resource, stored)) return stored.object.text();
   json::Value object = to_served(resource, stored.object);
   object.get_object()["apiVersion"] = resource.api_version();
   return std::make_shared<const std::string>(kube::object_text(object));

@@ -49,7 +49,7 @@ class ObjectWatch final : public Watch {
   }
 
   void add(std::string_view type, const StoredPtr& stored) override {
-    told_bytes_ += stored->bytes->size();
+    told_bytes_ += stored->object.text_size();
     tell(type, served_object(*call_.resource, stored));
   }
   void add_change(std::string_view type, const Change& change) override { add(type, change.after); }

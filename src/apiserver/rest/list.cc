@@ -101,7 +101,7 @@ Task<void> write_items(Env& env, const Page& page, std::string& body, Write writ
 std::size_t list_bytes(const Page& page, bool whole, std::size_t each) {
   std::size_t size = 1024 + page.continue_token.size() + page.objects.size() * (each + 1);
   if (!whole) return size;
-  for (const StoredPtr& stored : page.objects) size += stored->bytes->size();
+  for (const StoredPtr& stored : page.objects) size += stored->object.text_size();
   return size;
 }
 

@@ -191,7 +191,7 @@ Result<json::Value> check_applied(Call& call, json::Value applied) {
 bool changes_large(Core& core, const Call& call) {
   if (call.in_process) return false;
   const StoredPtr live = core.find(*call.resource, call.ns, call.name);
-  return live && live->bytes->size() >= kReadAheadFrom;
+  return live && live->object.text_size() >= kReadAheadFrom;
 }
 
 Task<Result<StoredPtr>> server_side_apply(Core& core,
