@@ -17,7 +17,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from agent_checks import Cluster, check, equal, host_folder, pod, run, terminated, until  # noqa: E402
 from checks import skip_all  # noqa: E402
-from images import Pusher, Registry, busybox, missing, write_archive  # noqa: E402
+from images import Cutting, Pusher, Registry, busybox, missing, write_archive  # noqa: E402
 from muster import Muster  # noqa: E402
 
 USER, PASSWORD = "mia", "s3cret"
@@ -245,6 +245,17 @@ def an_openpai_job_whose_image_is_nowhere_ends_with_254(c):
     equal((ended["code"], ended["phrase"]), (254, "ContainerImageNotExists"))
     equal(status["retryPolicyStatus"]["totalRetriedCount"], 0)
     assert image in ended["diagnostics"], (ended, done)
+
+
+@check
+def check_33_a_registry_that_goes_in_the_middle_of_a_layer(c):
+    """What was fetched by then is kept: the rest is asked for, not the layer once more."""
+    c.pusher.push(f"{c.open.name}/large/one:1", [small(), {"large": os.urandom(8 << 20)}], CONFIG)
+    with Cutting(c.open) as cutting:
+        equal(output(c, "cut-off", f"{cutting.name}/large/one:1"), "from the image\nhello\n")
+        equal(len(cutting.cut), 1)
+        again = [words for words in cutting.asked if words[0] == cutting.cut[0]]
+        assert len(again) >= 2 and len(again[-1]) == 2, cutting.asked  # with a range
 
 
 @check

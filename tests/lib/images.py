@@ -15,6 +15,7 @@ import socket
 import subprocess
 import tarfile
 import tempfile
+import threading
 import time
 
 BUSYBOX = "/bin/busybox"
@@ -191,6 +192,55 @@ class Registry:
 
     def requests(self, word):
         return (self.folder / "log").read_text(errors="replace").count(word)
+
+
+class Cutting:
+    """Stands in front of a registry and hangs up in the middle of the first large answer, as a failing network does."""
+
+    def __init__(self, registry, after=1 << 20):
+        self.registry, self.after = registry, after
+        self.cut = []  # what was asked for then
+        self.asked = []  # the first lines of all requests, with their range
+        self.lock = threading.Lock()
+
+    def __enter__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.name = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        """One request of each connection: containerd opens another."""
+        with client, socket.create_connection(("127.0.0.1", self.registry.port)) as server:
+            head = b""
+            while b"\r\n\r\n" not in head:
+                more = client.recv(65536)
+                if not more:
+                    return
+                head += more
+            lines = [line for line in head.decode(errors="replace").split("\r\n") if not line.startswith("Connection:")]
+            ranges = [line for line in lines if line.lower().startswith("range:")]
+            self.asked.append((lines[0], *ranges))
+            server.sendall("\r\n".join([lines[0], "Connection: close", *lines[1:]]).encode())
+            sent = 0
+            while data := server.recv(65536):
+                client.sendall(data)
+                sent += len(data)
+                with self.lock:
+                    if sent > self.after and not self.cut:
+                        self.cut.append(lines[0])
+                        return
 
 
 class Pusher:

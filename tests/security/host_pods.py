@@ -113,7 +113,7 @@ def check_6_nothing_is_left_of_a_pod(c):
     c.muster.kubectl("delete", "pod", "gone", "--now")
     c.gone("gone")
     for place in ("pods", "run"):
-        until("its files are removed", lambda: not (c.muster.data / "agent" / place / uid).exists())
+        until("its files are removed", lambda: not list((c.muster.data / "agent" / place).glob(f"{uid}*")))
     equal((set(os.listdir("/")) | {f"/run/{name}" for name in os.listdir("/run")}) - before, set())
     assert not [line for line in open("/proc/self/mounts") if uid in line]
 
@@ -219,6 +219,19 @@ def check_14_refused_calls_say_so(c):
         for line in output(c, "calls", None, container={"command": ["python3", "-c", program]}).splitlines()
     )
     equal(lines, {**{name: "EPERM" for name in calls}, "clone3": "ENOSYS", "of_the_future": "ENOSYS"})
+
+
+@check
+def check_14_programs_of_all_kinds_start(c):
+    """With the machine's C library, one of their own, or none; those of Go, which make threads by themselves, too."""
+    kinds = {"python3": "--version", "perl": "-v", "busybox": "true", "ctr": "--version", "java": "-version"}
+    there = [name for name in kinds if shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")]
+    script = "".join(f"{name} {kinds[name]} >/dev/null 2>&1 && echo {name}; " for name in there)
+    script += (
+        "python3 -c 'import threading; t = threading.Thread(target=print, args=(\"thread\",)); t.start(); t.join()'"
+    )
+    equal(output(c, "kinds", script).split(), [*there, "thread"])
+    assert {"python3", "busybox", "ctr"} <= set(there), there
 
 
 @check

@@ -117,6 +117,40 @@ TEST_F(ProcessRuntimeTest, ExecHasItsOwnStreamsAndExitCode) {
   });
 }
 
+/// Check 19 of docs/security.md: until an exec has become its command, it runs our program.
+TEST_F(ProcessRuntimeTest, AThousandExecsNeverShowOurProgram) {
+  if (!runtime->shortcomings().empty()) GTEST_SKIP() << runtime->shortcomings().front();
+  run([this]() -> Task<void> {
+    (void)co_await runtime->run_sandbox(sandbox("a"));
+    auto attacker = shell("c1", "");
+    attacker.args = {"python3",
+                     "-c",
+                     "import os\n"
+                     "looked = 0\n"
+                     "while not os.path.exists('/tmp/stop'):\n"
+                     "  for p in filter(str.isdigit, os.listdir('/proc')):\n"
+                     "    try:\n"
+                     "      looked += 1\n"
+                     "      e = os.readlink('/proc/%s/exe' % p)\n"
+                     "      if 'agent_test' in e or 'muster' in e: print('saw', e)\n"
+                     "    except OSError: pass\n"
+                     "print('looked' if looked > 1000 else 'late')"};
+    (void)co_await runtime->start_container("a", attacker);
+    ExecConfig config;
+    config.command = {"true"};
+    for (int i = 0; i <= 1000; ++i) {
+      if (i == 1000) config.command = {"touch", "/tmp/stop"};
+      auto session = co_await runtime->exec("a", "c1", config);
+      EXPECT_TRUE(session.has_value()) << (session ? "" : session.error().message);
+      if (!session) co_return;
+      const auto code = co_await (*session)->wait();
+      EXPECT_EQ(code.value_or(-1), 0);
+    }
+    (void)co_await exit_of("c1");
+    EXPECT_EQ(log_of("c1"), "stdout F looked\n");
+  });
+}
+
 TEST_F(ProcessRuntimeTest, ATerminalCanBeResized) {
   run([this]() -> Task<void> {
     (void)co_await runtime->run_sandbox(sandbox("a"));
