@@ -82,6 +82,16 @@ TEST(Difference, RowsThatStayBesideEachOtherAreOneRun) {
   EXPECT_EQ(apply({"a", "b", "c", "d"}, news), (std::vector<std::string>{"x", "a", "b", "d"}));
 }
 
+TEST(Turns, AnotherCounterAtTheSameNumberIsAChange) {
+  Turns turns;
+  const std::uint64_t waits = turns.version(true, 8);
+  EXPECT_EQ(turns.version(true, 8), waits);
+  const std::uint64_t runs = turns.version(false, 8);
+  EXPECT_GT(runs, waits);
+  EXPECT_GT(turns.version(false, 9), runs);
+  EXPECT_GT(turns.version(true, 8), runs);
+}
+
 TEST(Said, MessagesOfATab) {
   std::int64_t sub = 0;
   const auto said = parse_said(R"({"sub":7,"topic":"jobs","window":[5,9]})", &sub);

@@ -52,6 +52,22 @@ class Source {
   virtual std::optional<std::string> patch() { return std::nullopt; }
 };
 using SourcePtr = std::shared_ptr<Source>;
+
+/// For a source that looks at one counter at some times and at another one at others: a step from one
+/// to the other is a change, also where both happen to stand at the same number.
+class Turns {
+ public:
+  std::uint64_t version(bool which, std::uint64_t counter) {
+    if (which != which_) ++turns_;
+    which_ = which;
+    return turns_ << 48 | counter;
+  }
+
+ private:
+  bool which_ = false;
+  std::uint64_t turns_ = 0;
+};
+
 using ShownPtr = std::shared_ptr<const ShownPage>;
 
 /// `"rv":"7","at":1731,` …: what both kinds of answers begin with.

@@ -284,7 +284,8 @@ class JobSource final : public Source {
     // Why it waits depends on others, too.
     const bool waits = world_.jobs.table().keys(entry->slot).state == State::kWaiting;
     if (waits) world_.forecasts.want();
-    return waits ? world_.jobs.version() + world_.forecasts.version() : entry->version;
+    return turns_.version(
+        waits, waits ? world_.jobs.version() + world_.forecasts.version() : entry->version);
   }
   bool gone() override { return world_.jobs.find(id_) == nullptr; }
   [[nodiscard]] bool windowed() const override { return false; }
@@ -298,6 +299,7 @@ class JobSource final : public Source {
   User user_;
   VisiblePtr visible_;
   std::string id_;
+  Turns turns_;
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ class JobsSource final : public Source {
   std::uint64_t version() override {
     const bool waits = view_->counts()[static_cast<std::size_t>(State::kWaiting)] > 0;
     if (waits) world_.forecasts.want();
-    return view_->version() + (waits ? world_.forecasts.version() : 0);
+    return turns_.version(waits, view_->version() + (waits ? world_.forecasts.version() : 0));
   }
   [[nodiscard]] std::string shared_as() const override { return shared_as_; }
   [[nodiscard]] bool windowed() const override { return true; }
@@ -82,6 +82,7 @@ class JobsSource final : public Source {
   JobQuery query_;
   std::string shared_as_;
   ViewPtr view_;
+  Turns turns_;
 };
 
 struct TaskQuery {
