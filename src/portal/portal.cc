@@ -103,6 +103,9 @@ struct Portal::Impl {
     };
     jobs.on_change = nodes.on_change = events.on_change =
         forecasts.on_change = [this] { hub.poke(); };
+    events.on_warning = [this](const EventFacts& event) {
+      jobs.warn({.uid = event.uid, .text = event.message, .at = event.at});
+    };
   }
 
   net::Loop& loop;

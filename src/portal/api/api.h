@@ -63,6 +63,11 @@ Task<void> serve_whatif(ApiWorld api, ApiCall call);    // whatif
 Task<void> serve_sims(ApiWorld api, ApiCall call);      // sims
 Task<void> serve_log(ApiWorld api, ApiCall call);       // log, WebSocket
 Task<void> serve_exec(ApiWorld api, ApiCall call);      // exec, WebSocket
+/// The log of one task in an earlier attempt, as a file.
+Task<void> give_former_log(ApiWorld& api,
+                           ApiCall& call,
+                           const JobIndex::Entry& entry,
+                           const TaskFacts& task);
 
 /// Where the object of an apiVersion and kind is created, as the cluster itself says; NotFound when
 /// it has no such kind.

@@ -68,22 +68,85 @@ std::string tasks_text(const JobIndex::Entry& entry) {
   return out;
 }
 
+json::Value millis_or_null(const json::Value& time) {
+  return json::as_int(time) == 0 ? json::Value(nullptr) : time;
+}
+
+/// A task of an attempt that is over, as OpenPAI's API tells of it.
+json::Value former_task(const std::string& role, const json::Value& task, std::int64_t attempt) {
+  const json::Value& code = json::at(task, "containerExitCode");
+  return {{"id", fmt::format("{}-{}", role, json::int_at(task, "taskIndex"))},
+          {"role", role},
+          {"index", json::int_at(task, "taskIndex")},
+          {"state", json::text_at(task, "taskState")},
+          {"node", json::text_at(task, "containerNodeName")},
+          {"gpus", json::Array{}},
+          {"gpuCount", 0},
+          {"ip", json::text_at(task, "containerIp")},
+          {"ports", json::Object{}},
+          {"retries", json::int_at(task, "accountableRetries")},
+          {"exit",
+           code.is_number()
+               ? json::Value{{"code", code},
+                             {"phrase", json::text_at(task, "containerExitSpec", "phrase")}}
+               : json::Value(nullptr)},
+          {"started", millis_or_null(json::at(task, "launchedTime"))},
+          {"ended", millis_or_null(json::at(task, "completedTime"))},
+          {"pod", ""},
+          {"containers", json::Array{}},
+          {"attempt", attempt}};
+}
+
+/// Attempts that are over are kept by OpenPAI alone.
+Task<void> give_former_attempt(ApiWorld& api,
+                               ApiCall& call,
+                               const JobIndex::Entry& entry,
+                               std::int64_t number) {
+  const std::string missing = fmt::format("attempt {} is no longer known", number);
+  if (entry.facts.kind != JobKind::kOpenPai || !api.world.options.rest_call) {
+    co_await answer(call.writer, error_answer(404, "NotFound", missing));
+    co_return;
+  }
+  const auto told = co_await api.world.options.rest_call(
+      call.visitor.user,
+      "GET",
+      fmt::format("/api/v2/jobs/{}/job-attempts/{}", percent_encode(entry.facts.id), number),
+      "",
+      "");
+  const auto attempt = json::parse(told ? told->body : "");
+  if (!told || told->status >= 300 || !attempt) {
+    co_await answer(call.writer, error_answer(404, "NotFound", missing));
+    co_return;
+  }
+  json::Array tasks;
+  for (const auto& role : json::object_at(*attempt, "taskRoles")) {
+    for (const json::Value& task : json::array_at(role.value(), "taskStatuses"))
+      tasks.push_back(former_task(std::string(role.key()), task, number));
+  }
+  co_await answer_json(call.writer,
+                       {{"n", number},
+                        {"state", json::text_at(*attempt, "state")},
+                        {"started", millis_or_null(json::at(*attempt, "appLaunchedTime"))},
+                        {"ended", millis_or_null(json::at(*attempt, "attemptCompletedTime"))},
+                        {"exit", nullptr},
+                        {"failure", nullptr},
+                        {"tasks", std::move(tasks)}});
+}
+
 Task<void> give_attempt(ApiWorld& api,
                         ApiCall& call,
                         const JobIndex::Entry& entry,
                         const std::string& number) {
   const Keys& keys = api.world.jobs.table().keys(entry.slot);
-  if (parse_int(number) != keys.retries_platform) {
-    co_await answer(call.writer,
-                    error_answer(404,
-                                 "NotFound",
-                                 fmt::format("attempt {} is no longer known; the current one is {}",
-                                             number.substr(0, 20),
-                                             keys.retries_platform)));
+  const bool pai = entry.facts.kind == JobKind::kOpenPai;
+  const std::int64_t newest = keys.retries_platform + (pai ? entry.facts.retries_user : 0);
+  const std::int64_t wanted = parse_int(number).value_or(-1);
+  if (wanted != newest) {
+    co_await give_former_attempt(api, call, entry, wanted);
     co_return;
   }
-  std::string out = fmt::format(
-      R"({{"n":{},"state":"{}","started":)", keys.retries_platform, state_name(keys.state));
+  std::string out =
+      fmt::format(R"({{"n":{},"state":"{}","started":)", newest, state_name(keys.state));
   append_millis(out, keys.started);
   out += R"(,"ended":)";
   append_millis(out, keys.ended);
@@ -138,14 +201,24 @@ Task<void> give_alternatives(ApiWorld& api, ApiCall& call, const JobIndex::Entry
                                          entry.object ? percent_encode(kube::name_of(*entry.object))
                                                       : percent_encode(entry.facts.name));
   const auto told = co_await api.world.kube.call_as(call.visitor.user, "GET", target, nullptr);
+  const VisiblePtr visible = co_await api.world.rights.visible(call.visitor.user);
   json::Array list;
   for (const json::Value& one : told ? json::array_at(*told, "alternatives") : json::Array{}) {
+    // Pods of one job are named once; whom this user may not see has been given no name.
+    json::Array victims;
+    for (const json::Value& victim : json::array_at(one, "victims")) {
+      const JobIndex::Entry* job = job_of_gang(api.world, *visible, json::text(victim));
+      json::Value name(job ? job->facts.name : json::text(victim));
+      if (std::find(victims.begin(), victims.end(), name) == victims.end())
+        victims.push_back(std::move(name));
+    }
     const std::string flag = json::text_at(one, "flag"), text = json::text_at(one, "text");
     const Millis start = millis_at(json::at(one, "start"));
     list.push_back({{"change", text.empty() ? flag : text},
                     {"text", text.empty() ? "" : flag},
                     {"verdict", json::text_at(one, "verdict")},
                     {"start", start == 0 ? json::Value(nullptr) : json::Value(start)},
+                    {"victims", std::move(victims)},
                     {"yaml", nullptr}});
   }
   co_await answer_json(call.writer, std::move(list));
@@ -159,6 +232,10 @@ Task<void> give_log(ApiWorld& api, ApiCall& call, const JobIndex::Entry& entry) 
   });
   if (found == entry.tasks.end()) {
     co_await answer(call.writer, error_answer(404, "NotFound", "there is no such task"));
+    co_return;
+  }
+  if (parse_int(call.target.get("attempt"))) {
+    co_await give_former_log(api, call, entry, found->second);
     co_return;
   }
   net::Request request;

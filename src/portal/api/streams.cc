@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/strings.h"
 #include "base/time.h"
@@ -13,6 +14,12 @@ namespace {
 
 constexpr std::size_t kMergedMax = 64;
 constexpr std::size_t kLinesMax = 500;
+
+/// Whose log of which attempt, counted from 0.
+struct FormerLog {
+  std::string job, attempt, role;
+  std::int32_t index = 0;
+};
 
 /// The pod of a task "role-index", or the only one; all of them without a name.
 std::vector<const TaskFacts*> tasks_named(const JobIndex::Entry& entry, std::string_view name) {
@@ -27,6 +34,33 @@ std::string pod_path(const JobIndex::Entry& entry,
                      const TaskFacts& task,
                      std::string_view subresource) {
   return fmt::format("/api/v1/namespaces/{}/pods/{}/{}", entry.facts.ns, task.pod, subresource);
+}
+
+/// The log of an attempt of an OpenPAI job that is over, as OpenPAI's API keeps it: of the last try of
+/// that task in it.
+Task<Result<std::string>> former_log(World& world, User user, FormerLog of) {
+  if (!world.options.rest_call)
+    co_return fail(Code::kNotFound, "logs of earlier attempts are not kept here");
+  const std::string tries =
+      fmt::format("/api/v2/jobs/{}/attempts/{}/taskRoles/{}/taskIndex/{}/attempts",
+                  percent_encode(of.job),
+                  percent_encode(of.attempt),
+                  percent_encode(of.role),
+                  of.index);
+  const auto listed = co_await world.options.rest_call(user, "GET", tries, "", "");
+  if (!listed) co_return fail(listed.error());
+  const auto list = json::parse(listed->body);
+  if (listed->status >= 300 || !list)
+    co_return fail(Code::kNotFound, list ? json::text_at(*list, "message") : listed->body);
+  const json::Array& newest_first = json::array_at(*list, "attempts");
+  const std::int64_t last =
+      newest_first.empty() ? 0 : json::int_at(newest_first.front(), "attemptId");
+  auto log = co_await world.options.rest_call(
+      user, "GET", fmt::format("{}/{}/logs/user.pai.all", tries, last), "", "");
+  if (!log) co_return fail(log.error());
+  if (log->status < 300) co_return std::move(log->body);
+  const auto why = json::parse(log->body);
+  co_return fail(Code::kNotFound, why ? json::text_at(*why, "message") : log->body);
 }
 
 /// [time, task, text] of "2026-…Z text".
@@ -50,6 +84,28 @@ struct Tail {
 Task<void> say(net::WebSocket& socket, const json::Value& value) {
   const auto sent = co_await socket.write({.binary = false, .data = json::dump(value)});
   (void)sent;
+}
+
+/// What is kept of an attempt that is over, all at once.
+Task<void> say_former(World& world, User user, std::shared_ptr<Tail> tail, FormerLog of) {
+  const std::string task = fmt::format("{}-{}", of.role, of.index);
+  const auto text = co_await former_log(world, std::move(user), std::move(of));
+  if (!text) {
+    co_await say(*tail->socket,
+                 {{"error",
+                   {{"code", reason_of(text.error().code)},
+                    {"message", fmt::format("{}: {}", task, text.error().message)}}}});
+    co_return;
+  }
+  json::Array lines;
+  std::string_view rest = *text;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    lines.push_back({nullptr, task, rest.substr(0, end)});
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (lines.size() < kLinesMax && !rest.empty()) continue;
+    co_await say(*tail->socket, {{"lines", std::exchange(lines, {})}});
+  }
 }
 
 /// Follows one pod's log until it ends or they go.
@@ -98,6 +154,25 @@ Task<void> follow(std::shared_ptr<Tail> tail,
 
 }  // namespace
 
+Task<void> give_former_log(ApiWorld& api,
+                           ApiCall& call,
+                           const JobIndex::Entry& entry,
+                           const TaskFacts& task) {
+  const auto text = co_await former_log(
+      api.world,
+      call.visitor.user,
+      {entry.facts.id, std::string(call.target.get("attempt")), task.role, task.index});
+  if (!text) {
+    co_await answer_error(call.writer, text.error());
+    co_return;
+  }
+  net::Response response;
+  response.status = 200;
+  response.headers.set("Content-Type", "text/plain; charset=utf-8");
+  response.body = *text;
+  co_await answer(call.writer, std::move(response));
+}
+
 Task<void> serve_log(ApiWorld api, ApiCall call) {
   World& world = api.world;
   const std::string id(call.target.get("job")), name(call.target.get("task"));
@@ -110,11 +185,24 @@ Task<void> serve_log(ApiWorld api, ApiCall call) {
     std::string task, target;
   };
   std::vector<Wanted> wanted;
+  std::vector<FormerLog> formers;
+  const std::vector<const TaskFacts*> tasks = tasks_named(**found, name);
+  // All of them together are what a page keeps.
+  const auto together =
+      static_cast<std::int64_t>(std::clamp<std::size_t>(tasks.size(), 1, kMergedMax));
   const std::int64_t tail_lines =
-      std::clamp<std::int64_t>(parse_int(call.target.get("tail")).value_or(10'000), 1, 200'000);
-  const bool previous = call.target.get("attempt") == "previous";
-  for (const TaskFacts* task : tasks_named(**found, name)) {
-    if (wanted.size() >= kMergedMax || task->node.empty()) continue;
+      std::clamp<std::int64_t>(
+          parse_int(call.target.get("tail")).value_or(10'000), together, 200'000) /
+      together;
+  const std::string attempt(call.target.get("attempt"));
+  const bool previous = attempt == "previous";
+  for (const TaskFacts* task : tasks) {
+    if (wanted.size() + formers.size() >= kMergedMax) break;
+    if (parse_int(attempt)) {
+      formers.push_back({id, attempt, task->role, task->index});
+      continue;
+    }
+    if (task->node.empty()) continue;
     std::string target =
         pod_path(**found, *task, "log") + fmt::format("?timestamps=true&tailLines={}", tail_lines);
     target += previous ? "&previous=true" : "&follow=true";
@@ -132,6 +220,7 @@ Task<void> serve_log(ApiWorld api, ApiCall call) {
   tail->ended = world.env.make_signal();
   std::vector<std::shared_ptr<net::ResponseStream>> streams;
   tail->open = 1;
+  for (const FormerLog& one : formers) co_await say_former(world, call.visitor.user, tail, one);
   for (const Wanted& one : wanted) {
     net::Request request;
     request.method = "GET";

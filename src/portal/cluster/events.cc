@@ -44,6 +44,7 @@ void Events::begin() {
          if (new_object) {
            EventFacts facts = event_facts(*new_object);
            facts.version = version_;
+           if (on_warning && facts.type == "Warning" && facts.kind == "Pod") on_warning(facts);
            times_[id] = facts.at;
            events_.emplace(std::pair(facts.at, id), std::move(facts));
            if (events_.size() > kMax) {

@@ -28,6 +28,8 @@ class Events {
   [[nodiscard]] const ByTime& all() const { return events_; }
   [[nodiscard]] std::uint64_t version() const { return version_; }
   std::function<void()> on_change;
+  /// Something is wrong with a pod.
+  std::function<void(const EventFacts&)> on_warning;
 
  private:
   static constexpr std::size_t kMax = 20'000;

@@ -271,11 +271,44 @@ void JobIndex::drop_task(const std::string& pod_key) {
   if (task == job->second->tasks.end()) return;
   take_off(task->second.node, pod_key);
   by_uid_.erase(task->second.uid);
+  warnings_.erase(task->second.uid);
+  std::optional<TaskFacts>& broken = job->second->broken;
+  if (task->second.state == TaskState::kFailed && task->second.has_exit &&
+      (!broken || task->second.ended < broken->ended))
+    broken = task->second;
   // A pod that is a job of its own: with the pod the job is gone.
   if (job->second->object && kube::uid_of(*job->second->object) == task->second.uid)
     job->second->object = nullptr;
   job->second->tasks.erase(task);
   mark(key);
+}
+
+void JobIndex::read_warning(TaskFacts& task) const {
+  if (task.state != TaskState::kStarting || !task.reason.empty()) return;
+  const auto found = warnings_.find(task.uid);
+  // What was wrong before it had a node is over.
+  if (found != warnings_.end() && found->second.at >= task.scheduled)
+    task.reason = found->second.text;
+}
+
+void JobIndex::warn(Warning warning) {
+  if (warnings_.size() >= kWarningsMax) warnings_.clear();
+  const std::string uid = warning.uid;
+  Warning& newest = warnings_[uid];
+  if (newest.at > warning.at) return;
+  newest = std::move(warning);
+  const auto key = by_uid_.find(uid);
+  const auto job = key == by_uid_.end() ? entries_.end() : entries_.find(key->second);
+  if (job == entries_.end()) return;
+  for (auto& [name, task] : job->second->tasks) {
+    if (task.uid != uid) continue;
+    const std::string before = task.reason;
+    read_warning(task);
+    if (task.reason == before) continue;
+    task.version = ++version_;
+    mark(key->second);
+    push(JobKind::kPod, nullptr, nullptr);
+  }
 }
 
 void JobIndex::apply_pod(const client::ObjectPtr& old_object, const client::ObjectPtr& new_object) {
@@ -292,6 +325,10 @@ void JobIndex::apply_pod(const client::ObjectPtr& old_object, const client::Obje
   Entry& job = entry(key);
   TaskFacts facts = task_facts(*new_object);
   facts.version = ++version_;
+  if (facts.state == TaskState::kStarting)
+    read_warning(facts);
+  else if (facts.state != TaskState::kWaiting)
+    warnings_.erase(facts.uid);
   if (key.ends_with("/" + facts.pod) && kube::controller_of(*new_object).uid.empty() &&
       group_of_pod(*new_object).empty()) {
     job.object = new_object;
@@ -348,8 +385,16 @@ void JobIndex::settle(const std::string& key) {
     if (gone) entries_.erase(found);
     return;
   }
-  RowParts parts =
-      make_row(job.facts, job.object.get(), job.group.get(), job.tasks, table_.words());
+  JobFacts with_exit;
+  const JobFacts* facts = &job.facts;
+  if (job.broken && !job.facts.has_exit && job.facts.final_state == State::kFailed) {
+    with_exit = job.facts;
+    with_exit.has_exit = true;
+    with_exit.exit_code = job.broken->exit_code;
+    with_exit.exit_phrase = job.broken->exit_phrase;
+    facts = &with_exit;
+  }
+  RowParts parts = make_row(*facts, job.object.get(), job.group.get(), job.tasks, table_.words());
   if (!job.shown) {
     job.slot = table_.add(parts.keys, std::move(parts.texts));
     job.shown = true;

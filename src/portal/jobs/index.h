@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -45,6 +46,8 @@ class JobIndex {
     client::ObjectPtr object;                // null: pods alone tell
     client::ObjectPtr group;                 // its PodGroup, if there is one
     std::map<std::string, TaskFacts> tasks;  // by name of the pod
+    /// The first of its pods that failed and was removed since: what it ended with is known no more.
+    std::optional<TaskFacts> broken;
     Slot slot = 0;
     bool shown = false;  // has a row
     std::uint64_t version = 0;
@@ -70,6 +73,14 @@ class JobIndex {
   [[nodiscard]] std::uint64_t node_version(const std::string& node) const;
   /// When each device of a node was last let go, by index; 0 or absent: not known.
   [[nodiscard]] const std::vector<Millis>& freed(const std::string& node) const;
+
+  /// Something is wrong with a pod, as an event of the node says it. Of one that starts and does not
+  /// come to run, this is all that is known.
+  struct Warning {
+    std::string uid, text;
+    Millis at = 0;
+  };
+  void warn(Warning warning);
 
   /// Called on the loop, at most a few times a second, after changes.
   std::function<void()> on_change;
@@ -121,6 +132,10 @@ class JobIndex {
   };
   void take_off(const std::string& node, const std::string& pod_key);
   std::unordered_map<std::string, Node> nodes_;
+  /// By uid of the pod, newest; only while it has not run.
+  std::unordered_map<std::string, Warning> warnings_;
+  static constexpr std::size_t kWarningsMax = 10'000;
+  void read_warning(TaskFacts& task) const;
   std::unordered_set<std::string> dirty_;
   std::uint64_t version_ = 1, told_ = 0;
 };

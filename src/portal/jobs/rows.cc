@@ -15,6 +15,7 @@ struct Sums {
   Millis first_start = 0, last_end = 0;
   bool nominated = false, opportunistic = false;
   const TaskFacts* told = nullptr;    // a task that says why it waits
+  const TaskFacts* stuck = nullptr;   // one that has a node and says why it does not run yet
   const TaskFacts* broken = nullptr;  // the first that failed
 };
 
@@ -35,6 +36,7 @@ Sums sum_up(const std::map<std::string, TaskFacts>& tasks) {
         break;
       case TaskState::kStarting:
         ++sums.starting;
+        if (sums.stuck == nullptr && !task.reason.empty()) sums.stuck = &task;
         break;
       case TaskState::kRunning:
         ++sums.running;
@@ -84,9 +86,17 @@ Phase phase_of(const JobFacts& facts, const Sums& sums, State state) {
   return facts.retries_platform > 0 ? Phase::kRequeued : Phase::kQueued;
 }
 
-/// What the group says goes before what its pods say: it is about all of them.
-WaitText wait_of(const json::Value* group, const Sums& sums) {
+/// What the group says goes before what its pods say: it is about all of them. Once they have nodes
+/// it is what keeps them from running there.
+WaitText wait_of(const json::Value* group, const Sums& sums, Phase phase) {
   WaitText wait;
+  if (phase == Phase::kStarting) {
+    if (sums.stuck == nullptr) return wait;
+    wait.reason = "Starting";
+    wait.text =
+        sums.starting == 1 ? sums.stuck->reason : task_id(*sums.stuck) + ": " + sums.stuck->reason;
+    return wait;
+  }
   if (group != nullptr) {
     const json::Value* newest = nullptr;
     for (const json::Value& condition : json::array_at(*group, "status", "conditions")) {
@@ -166,7 +176,7 @@ RowParts make_row(const JobFacts& facts,
   parts.texts.id = facts.id;
   parts.texts.name = facts.name;
   parts.texts.tags = facts.tags;
-  if (keys.state == State::kWaiting) parts.texts.wait = wait_of(group, sums);
+  if (keys.state == State::kWaiting) parts.texts.wait = wait_of(group, sums, keys.phase);
   read_exit(parts, facts, sums);
   return parts;
 }

@@ -128,7 +128,8 @@ json::Value wait_value(const World& world, const Visible& visible, const JobInde
   const Keys& keys = world.jobs.table().keys(entry.slot);
   if (keys.state != State::kWaiting) return nullptr;
   const WaitText& told = world.jobs.table().texts(entry.slot).wait;
-  const auto why = ask_why(world, entry);
+  // The scheduler has nothing to say of what has its nodes and does not come to run there.
+  const auto why = keys.phase == Phase::kStarting ? std::nullopt : ask_why(world, entry);
   if (!why && told.text.empty()) return nullptr;
   json::Array causes, shortages, ahead;
   json::Object wait{{"at", world.now()},
@@ -328,7 +329,8 @@ std::string job_detail(World& world,
       {"image", entry.object ? image_of(json::at(*entry.object, "spec"), 0) : ""},
       {"roles", roles_value(entry)},
       {"gang", starts_whole(entry)},
-      {"attempts", 1 + keys.retries_platform},
+      // Containers that start again in their pod are no attempts of the job.
+      {"attempts", 1 + keys.retries_platform + (pai ? entry.facts.retries_user : 0)},
       {"wait", wait_value(world, visible, entry)},
       {"failure", failure_value(world, entry)},
       {"events", events},

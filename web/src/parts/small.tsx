@@ -87,7 +87,7 @@ export function StartStrip({ row, wide = false }: { row: JobRow; wide?: boolean 
 export function statusNote(row: JobRow): string {
   const now = serverNow();
   switch (row.state) {
-    case 'WAITING': return row.wait ? shortReason(row.wait.text) : row.phase === 'starting' ? t('starting') : '';
+    case 'WAITING': return row.phase === 'starting' ? [t('starting'), row.wait?.text].filter(Boolean).join(': ') : row.wait ? shortReason(row.wait.text) : '';
     case 'RUNNING': return row.oppo ? t('on idle cells') : row.started ? span(now - row.started) : '';
     case 'STOPPING': return row.exit?.phrase ?? '';
     case 'SUCCEEDED': return row.started && row.ended ? t('took {span}', { span: span(row.ended - row.started) }) : '';

@@ -36,6 +36,9 @@ export function plainReason(wait: Wait): string | null {
   }
 }
 
+/** What has its nodes and does not come to run there. */
+export const stuck = (wait: Wait): boolean => wait.reason === 'Starting';
+
 /** The engine's words with times as people say them. */
 const inOurTime = (text: string): string => text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (at) => clock(Date.parse(at), serverNow())).replaceAll('nvidia.com/gpu', t('GPUs'));
 
@@ -215,13 +218,15 @@ export function useAlternatives(id: string, wait: Wait | null): Alternative[] {
   }, [id, wait?.reason, wait?.place]);
   return wait ? list : [];
 }
+/** A few of many names. */
+const some = (names: string[]): string => (names.length > 3 ? `${names.slice(0, 3).join(', ')} ${t('and {n} more', { n: num(names.length - 3) })}` : names.join(', '));
 export function Alternatives({ list, id }: { list: Alternative[]; id: string }): JSX.Element | null {
   if (!list.length) return null;
   return (
     <ul class="alts">
       {list.slice(0, 5).map((a) => (
         <li key={a.change}>
-          <div><div class="strong">{a.change.charAt(0).toUpperCase() + a.change.slice(1)}</div>{a.text || a.start ? <div class="faint"><span class="mono">{a.text}</span>{a.start ? ` ${t('starts about {time}', { time: clock(a.start, serverNow()) })}` : ''}</div> : null}</div>
+          <div><div class="strong">{a.change.charAt(0).toUpperCase() + a.change.slice(1)}</div><div class="faint"><span class="mono">{a.text}</span> {a.victims?.length ? t('evicts {names}', { names: some(a.victims) }) : a.start ? t('starts about {time}', { time: clock(a.start, serverNow()) }) : ''}</div></div>
           {a.yaml ? <button class="button small" aria-label={`${t('Use this')}: ${a.change}`} onClick={() => { sessionStorage.setItem('draft', a.yaml!); go(`/submit?clone=${encodeURIComponent(id)}&draft=1`); }}>{t('Use this')}</button> : null}
         </li>
       ))}

@@ -101,6 +101,8 @@ export interface Alternative {
   text: string;
   verdict: 'starts' | 'waits' | 'earlier' | 'evicts';
   start: Millis | null;
+  /** Names of jobs that would be evicted for it. */
+  victims?: string[];
   /** The whole manifest with the change made; null where the portal cannot make it. */
   yaml: string | null;
 }

@@ -10,7 +10,7 @@ import { StatePill } from '../../parts/glyph';
 import { Icon } from '../../parts/icon';
 import { Ago, Clock, Drop, Skeleton, Wrong } from '../../parts/small';
 import { TimelineChart } from '../../parts/timeline';
-import { AheadList, Alternatives, Causes, ExpectedStart, Holds, Sentence, Shortages, useAlternatives } from '../../parts/why';
+import { AheadList, Alternatives, Causes, ExpectedStart, Holds, Sentence, Shortages, stuck, useAlternatives } from '../../parts/why';
 import type { JobDetail, Timeline } from '../../shapes/job';
 import { keysOf } from '../../state/keys';
 import { A, go, lazy } from '../../state/route';
@@ -111,20 +111,20 @@ function Overview({ d }: { d: JobDetail }): JSX.Element {
   const alts = useAlternatives(d.row.id, w);
   const request = <section class="card"><header><h2>{t('Request')}</h2></header><div class="in"><Request d={d} />{d.description ? <p class="soft" style={{ marginTop: '8px', overflowWrap: 'anywhere' }}>{d.description}</p> : null}</div></section>;
   // Where the reason is short there is room under it.
-  const brief = !!w && w.byCause.length + w.aheadFirst.length < 4;
+  const brief = !!w && !stuck(w) && w.byCause.length + w.aheadFirst.length < 4;
   return (
     <>
       <FailureBox detail={d} />
       {w ? (
         <div class="two">
           <div class="stack"><section class="card says tone toned-WAITING">
-            <header><h2>{t('Why it waits')}</h2><span class="note end">{t('as of {time}', { time: clock(w.at, serverNow(), true) })}</span></header>
+            <header><h2>{stuck(w) ? t('Why it does not start') : t('Why it waits')}</h2><span class="note end">{t('as of {time}', { time: clock(w.at, serverNow(), true) })}</span></header>
             <div class="in"><Sentence wait={w} /><Shortages wait={w} />
               {w.byCause.length ? <h3 class="sub-title">{t('The {n} nodes', { n: num(w.nodesTotal) })}<span class="faint">{t('by what stands in the way')}</span></h3> : null}
               <Causes id={d.row.id} wait={w} /><AheadList wait={w} /><Holds wait={w} /></div>
           </section>{brief ? request : null}</div>
           <div class="stack">
-            <section class="card"><header><h2>{t('Expected start')}</h2></header><div class="in"><ExpectedStart wait={w} name={d.row.name} /></div></section>
+            {stuck(w) ? null : <section class="card"><header><h2>{t('Expected start')}</h2></header><div class="in"><ExpectedStart wait={w} name={d.row.name} /></div></section>}
             {alts.length ? <section class="card"><header><h2>{t('Would start now')}</h2><span class="note">{t('each tried on a copy of the cluster')}</span></header><div class="in"><Alternatives list={alts} id={d.row.id} /></div></section> : null}
             {brief ? null : request}
           </div>

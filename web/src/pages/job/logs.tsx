@@ -15,6 +15,8 @@ import { level, pieces } from './ansi';
 import { LogStore } from './store';
 
 const LINE = 19;
+/** So many tasks are merged at most. */
+const MERGED = 64;
 export default function Logs({ detail: d }: { detail: JobDetail }): JSX.Element {
   const id = d.row.id;
   const task = param('task');
@@ -30,9 +32,11 @@ export default function Logs({ detail: d }: { detail: JobDetail }): JSX.Element 
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 600 });
   const q = param('q');
+  // OpenPAI keeps the logs of its attempts; of other jobs a container that was started again has its last log.
+  const former: [string, string][] = d.row.kind === 'openpai' ? Array.from({ length: d.attempts - 1 }, (_, i) => d.attempts - 2 - i).map((k) => [String(k), t('Attempt {n}', { n: k + 1 })]) : [...tasks.rows.values()].some((x) => x.retries && (!task || x.id === task)) ? [['previous', t('Before the last restart')]] : [];
 
   useEffect(() => {
-    store.open(api(`/log${search({ job: id, task, attempt, tail: 20_000 })}`));
+    store.open(api(`/log${search({ job: id, task, attempt, tail: 200_000 })}`));
     let asked = 0;
     let before = 0;
     store.changed = () => { asked ||= requestAnimationFrame(() => { asked = 0; draw((n) => n + 1); }); };
@@ -71,7 +75,7 @@ export default function Logs({ detail: d }: { detail: JobDetail }): JSX.Element 
     <div class="logbox">
       <div class="logbar">
         <select class="field" aria-label={t('Task')} value={task} onChange={(e) => goQuery(withQuery(query.value, { task: e.currentTarget.value }))}><option value="">{d.row.tasks.total === 1 ? t('1 task') : t('all {n} tasks', { n: num(d.row.tasks.total) })}</option>{tasks.shown.map((x) => <option key={x} value={x}>{x}</option>)}</select>
-        {d.attempts > 1 ? <select class="field" aria-label={t('Attempt')} value={attempt} onChange={(e) => goQuery(withQuery(query.value, { attempt: e.currentTarget.value }))}><option value="">{t('Attempt {n}', { n: d.attempts })}</option>{Array.from({ length: d.attempts - 1 }, (_, i) => d.attempts - 2 - i).map((k) => <option key={k} value={k}>{t('Attempt {n}', { n: k + 1 })}</option>)}</select> : null}
+        {former.length ? <select class="field" aria-label={t('Attempt')} value={attempt} onChange={(e) => goQuery(withQuery(query.value, { attempt: e.currentTarget.value }))}><option value="">{d.row.kind === 'openpai' ? t('Attempt {n}', { n: d.attempts }) : t('Now')}</option>{former.map(([value, word]) => <option key={value} value={value}>{word}</option>)}</select> : null}
         <label class="find" style={{ width: '260px' }}><Icon name="search" /><span class="sr">{t('Find in log')}</span><input data-find type="search" placeholder={t('Find in log')} value={q} onInput={(e) => { setHit(0); goQuery(withQuery(query.value, { q: e.currentTarget.value }), true); }} onKeyDown={(e) => { if (e.key === 'Enter') jump(e.shiftKey ? -1 : 1); }} />{q ? <span class="nowrap">{hits.length ? t('{n} of {total}', { n: hit + 1, total: num(hits.length) }) : t('none')}</span> : null}</label>
         <button class="button" aria-pressed={wrap} onClick={() => setWrap(!wrap)}>{wrap ? t('No wrap') : t('Wrap')}</button>
         <button class="button less" aria-pressed={times} onClick={() => setTimes(!times)}>{t('Times')}</button>
@@ -96,9 +100,9 @@ export default function Logs({ detail: d }: { detail: JobDetail }): JSX.Element 
         {!n ? <p class="faint" style={{ padding: '16px 24px' }}>{store.error ?? (store.ended ? t('This log is empty.') : t('Nothing printed yet.'))}</p> : null}
       </div>
       <div class="logbar" style={{ borderTop: '1px solid var(--line)', borderBottom: 0 }}>
-        <i class={`dot ${store.ended ? 'paused' : follow ? '' : 'paused'}`} /><span>{store.ended ? t('Ended') : follow ? t('Following, {n} lines/s', { n: num(rate) }) : t('Paused')}</span>{store.error && n ? <span class="bad">{store.error}</span> : null}
+        <i class={`dot ${store.ended ? 'paused' : follow ? '' : 'paused'}`} /><span>{store.ended ? t('Ended') : follow ? t('Following, {n} lines/s', { n: num(rate) }) : t('Paused')}</span>{store.error && n ? <span class="bad">{store.error}</span> : null}{merged && d.row.tasks.total > MERGED ? <span>{t('of the first {n} tasks', { n: MERGED })}</span> : null}
         <span class="grow" /><span class="faint">{t('{n} lines', { n: num(store.first + n) })}</span>
-        <button class="button" onClick={() => setFollow(!follow)}>{follow ? t('Pause') : t('Follow')}</button>
+        {store.ended ? null : <button class="button" onClick={() => setFollow(!follow)}>{follow ? t('Pause') : t('Follow')}</button>}
       </div>
     </div>
   );

@@ -35,12 +35,23 @@ export class LogStore {
   }
   take(m: LogMessage): void {
     if ('lines' in m) {
-      for (const [at, task, text] of m.lines) this.lines.push({ at, task, text });
+      this.merge(m.lines.map(([at, task, text]) => ({ at, task, text })));
       this.seen += m.lines.length;
       if (this.lines.length > KEPT + 5000) { const drop = this.lines.length - KEPT; this.lines.splice(0, drop); this.first += drop; }
     } else if ('end' in m) this.ended = true;
     else this.error = m.error.message;
     this.changed();
+  }
+  /** Each task's lines come in their order, but whole tasks one after the other: by time they stand as they were printed. */
+  private merge(news: Line[]): void {
+    const from = news[0]?.at;
+    let at = this.lines.length;
+    if (from) while (at > 0 && (this.lines[at - 1]!.at ?? 0) > from) at--;
+    const later = this.lines.splice(at);
+    for (let i = 0, j = 0; i < news.length || j < later.length; ) {
+      const old = i >= news.length || (j < later.length && (later[j]!.at ?? 0) <= (news[i]!.at ?? Infinity));
+      this.lines.push(old ? later[j++]! : news[i++]!);
+    }
   }
   /** Numbers of the lines that contain the text; at most 10,000. */
   find(q: string): number[] {

@@ -4,6 +4,7 @@ import { get, jobPath } from '../../api';
 import { csv, exact, num, save, span } from '../../format';
 import { serverNow } from '../../live/socket';
 import { useRows } from '../../live/use';
+import { said } from '../../parts/dialog';
 import { StateMark } from '../../parts/glyph';
 import { Icon } from '../../parts/icon';
 import { Rows, type Column } from '../../parts/rows';
@@ -23,7 +24,8 @@ export function Tasks({ d, full = false, path }: { d: JobDetail; full?: boolean;
   const live = useRows<TaskRow>(`tasks/${id}`, asked, full ? 80 : 50, () => true);
   const [attempt, setAttempt] = useState(-1);
   const [past, setPast] = useState<Attempt | null>(null);
-  useEffect(() => { setPast(null); if (attempt >= 0) get<Attempt>(`${jobPath(id)}/attempts/${attempt}`).then(setPast, () => {}); }, [attempt, id]);
+  const [wrong, setWrong] = useState('');
+  useEffect(() => { setPast(null); setWrong(''); if (attempt >= 0) get<Attempt>(`${jobPath(id)}/attempts/${attempt}`).then(setPast, (e: unknown) => setWrong(said(e))); }, [attempt, id]);
   const total = live.list.value.total;
   const columns = columnsOf(d);
   const shown = full ? 640 : 9 * 32;
@@ -44,7 +46,7 @@ export function Tasks({ d, full = false, path }: { d: JobDetail; full?: boolean;
           <button class="link" onClick={() => save(`${d.row.name}-tasks.csv`, 'text/csv', csv([['task', 'state', 'node', 'gpus', 'ip', 'retries', 'exit', 'started', 'ended'], ...(rows ?? [...live.list.value.rows.values()]).map((r) => [r.id, r.state, r.node, r.gpus.join(' '), r.ip, r.retries, r.exit?.code ?? '', exact(r.started), exact(r.ended)])]))}>CSV</button>
         </span>
       </header>
-      {attempt >= 0 && rows ? <Plain rows={rows} columns={columns} /> : (
+      {attempt >= 0 && wrong ? <p class="in bad" role="alert">{wrong}</p> : attempt >= 0 && rows ? <Plain rows={rows} columns={columns} /> : (
         <div style={{ height: `${Math.min(shown, 44 + Math.max(total, least) * 32)}px`, display: 'flex', marginTop: '8px' }}>
           <Rows live={live} columns={columns} height={32} label={t('Tasks')} empty={d.row.ended ? <Empty title={t('Its tasks are gone')} text={t('The job has ended, and its pods were removed. Its timeline and record stay.')} /> : asked.state || asked.node ? <Empty title={t('No task matches')} text={t('Choose another status or node.')} /> : <Empty title={t('No task yet')} text={t('Tasks appear once the job is accepted.')} />} />
         </div>
@@ -65,7 +67,7 @@ function columnsOf(d: JobDetail): Column<TaskRow>[] {
     { key: 'retries', word: t('Retries'), width: 64, num: true, cell: (r) => r.retries || '–' },
     { key: 'started', word: t('Start'), width: 84, num: true, cell: (r) => <Clock at={r.started} /> },
     { key: 'ran', word: t('Ran'), width: 76, num: true, cell: (r) => (r.started ? span((r.ended ?? serverNow()) - r.started) : '–') },
-    { key: 'open', word: t('Log'), width: 116, cell: (r) => <><A class="link" href={`${jobHref(d.row.id, 'logs')}?task=${r.id}`}>{t('Log')}</A>{' '}{d.may.exec && r.state === 'RUNNING' && has('exec') ? <a class="link" target="_blank" rel="noopener" href={page(`/terminal?job=${encodeURIComponent(d.row.id)}&task=${encodeURIComponent(r.id)}`)}><Icon name="terminal" /><span class="sr">{t('Terminal of {task}', { task: r.id })}</span></a> : null}</> },
+    { key: 'open', word: t('Log'), width: 116, cls: 'clip', cell: (r) => <><A class="link" href={`${jobHref(d.row.id, 'logs')}?task=${r.id}`}>{t('Log')}</A>{' '}{d.may.exec && r.state === 'RUNNING' && has('exec') ? <a class="link" target="_blank" rel="noopener" href={page(`/terminal?job=${encodeURIComponent(d.row.id)}&task=${encodeURIComponent(r.id)}`)}><Icon name="terminal" /><span class="sr">{t('Terminal of {task}', { task: r.id })}</span></a> : null}</> },
   ];
   const narrow: Record<string, number> = { task: 0, state: 100, node: 78, open: 66 };
   return wide ? all : all.filter((c) => c.key in narrow).map((c) => ({ ...c, width: narrow[c.key]! }));

@@ -5,7 +5,7 @@ import { useValue } from '../../live/use';
 import { StatePill } from '../../parts/glyph';
 import { Icon } from '../../parts/icon';
 import { Ago, Skeleton, statusNote, Wrong } from '../../parts/small';
-import { AheadList, Alternatives, Causes, ExpectedStart, Holds, Sentence, Shortages, useAlternatives } from '../../parts/why';
+import { AheadList, Alternatives, Causes, ExpectedStart, Holds, Sentence, Shortages, stuck, useAlternatives } from '../../parts/why';
 import type { JobDetail } from '../../shapes/job';
 import { A } from '../../state/route';
 import { jobHref } from '../../state/url';
@@ -33,8 +33,8 @@ export function Panel({ id, place, total, move, close }: { id: string; place: nu
         <>
           {w ? (
             <>
-              <section><div class="title"><h3>{t('Why it waits')}</h3><span class="note">{t('as of {time}', { time: clock(w.at, serverNow(), true) })}</span></div><Sentence wait={w} /><Shortages wait={w} /><Causes id={id} wait={w} /><AheadList wait={w} /><Holds wait={w} /></section>
-              <section><div class="title"><h3>{t('Expected start')}</h3></div><ExpectedStart wait={w} /></section>
+              <section><div class="title"><h3>{stuck(w) ? t('Why it does not start') : t('Why it waits')}</h3><span class="note">{t('as of {time}', { time: clock(w.at, serverNow(), true) })}</span></div><Sentence wait={w} /><Shortages wait={w} /><Causes id={id} wait={w} /><AheadList wait={w} /><Holds wait={w} /></section>
+              {stuck(w) ? null : <section><div class="title"><h3>{t('Expected start')}</h3></div><ExpectedStart wait={w} /></section>}
               {alts.length ? <section><div class="title"><h3>{t('Would start now')}</h3></div><Alternatives list={alts} id={id} /></section> : null}
             </>
           ) : null}

@@ -66,8 +66,8 @@ function MapPage({ map, turn }: { map: Plain; turn: number }): JSX.Element {
       <div class="filters">
         <span class="faint">{t('Colour')}</span>
         <Choice name={t('Colour')} of={[['job', t('Job')], ['vc', t('VC')], ['prio', t('Priority')], ['state', t('Status')], ['idle', t('Idle time')]] as const} value={by} set={(v) => set({ colour: v === 'job' ? null : v }, true)} />
-        <span class="faint less">{t('Group')}</span>
-        <span class="less"><Choice name={t('Group')} of={[['rack', t('Rack')], ...(s.chains.length ? [['chain', t('Cell chain')] as const] : []), ['model', t('Model')]]} value={group} set={(v) => set({ group: v }, true)} /></span>
+        {s.racks.length || s.chains.length ? <><span class="faint less">{t('Group')}</span>
+        <span class="less"><Choice name={t('Group')} of={[...(s.racks.length ? [['rack', t('Rack')] as const] : []), ...(s.chains.length ? [['chain', t('Cell chain')] as const] : []), ['model', t('Model')]]} value={group} set={(v) => set({ group: v }, true)} /></span></> : null}
         {selected ? <span class="chip"><button>{t('Job')}<b>{s.jobs[selected - 1]!.name}</b></button><button class="x" aria-label={t('Clear selection')} onClick={() => set({ sel: null })}>×</button></span> : null}
         <span class="grow" />
         {asTable ? null : <><span class="faint less">{t('Zoom')}</span><span class="less"><Choice name={t('Zoom')} of={[['cluster', t('Cluster')], ['rack', t('Rack')], ['node', t('Node')]] as const} value={levelOf(shownCell)} set={(v) => zoomTo?.(v === 'cluster' ? Math.min(12, shownCell) : v === 'rack' ? 21 : 52)} /></span></>}

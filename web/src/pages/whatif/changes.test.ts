@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { KINDS, readChanges, settings, words } from './changes';
+import { KINDS, readChanges, settings, spoken, words } from './changes';
 
 test('a broken address is an empty list of changes', () => {
   for (const text of ['', '{', '7', '{"drain":1}']) expect(readChanges(text)).toEqual([]);
@@ -14,4 +14,7 @@ test('a form becomes a change, and the change reads as what it does', () => {
   expect(change.drain).toEqual({ nodes: ['a', 'b', 'c'] });
   expect(words(change).text).toBe('a, b, c (in 2h)');
   expect(words({ drain: 7 }).text).toContain('7');
+});
+test('lengths of time read as on other pages', () => {
+  expect(spoken('4 jobs start earlier (median 154m), 0 later; queue h1 waits 8h less.')).toBe('4 jobs start earlier (median 2 h 34), 0 later; queue h1 waits 8 h less.');
 });

@@ -1,4 +1,5 @@
 /** Kinds of changes: what is asked for in the form, and how a change reads. The address holds them as the API takes them. */
+import { span } from '../../format';
 import type { WhatifChange } from '../../shapes/calls';
 import { t } from '../../text';
 
@@ -39,3 +40,6 @@ export function readChanges(text: string): WhatifChange[] {
     return Array.isArray(value) ? value.filter((c): c is WhatifChange => typeof c === 'object' && c !== null) : [];
   } catch { return []; }
 }
+
+/** The server's sentence with times as pages say them: `154m` is 2 h 34. */
+export const spoken = (text: string): string => text.replace(/\b(\d+)([smhd])\b/g, (_, n: string, unit: 's' | 'm' | 'h' | 'd') => span(Number(n) * { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit]));

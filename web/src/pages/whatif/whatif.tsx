@@ -15,7 +15,7 @@ import { has } from '../../state/session';
 import { jobHref, withQuery } from '../../state/url';
 import { t } from '../../text';
 import { askWhatif } from './ask';
-import { KINDS, readChanges, words, type Field } from './changes';
+import { KINDS, readChanges, spoken, words, type Field } from './changes';
 
 const HORIZONS = [['6h', '6 h'], ['24h', '24 h'], ['168h', '7 d']] as const;
 export default function WhatifPage(): JSX.Element {
@@ -84,7 +84,7 @@ function Result({ answer: a, busy }: { answer: Whatif; busy: boolean }): JSX.Ele
   const used = a.queues.some((q) => q.gpusBefore || q.gpusAfter);
   return (
     <>
-      <section class={`card ${busy ? 'asking' : ''}`} data-rv={a.rv}><header><h2>{t('Result')}</h2><span class="note end">{t('{n} simulated courses, {span} ahead', { n: num(a.draws), span: span(a.horizon) })}</span></header><div class="in"><p class="say" role="status">{a.text}</p>
+      <section class={`card ${busy ? 'asking' : ''}`} data-rv={a.rv}><header><h2>{t('Result')}</h2><span class="note end">{t('{n} simulated courses, {span} ahead', { n: num(a.draws), span: span(a.horizon) })}</span></header><div class="in"><p class="say" role="status">{spoken(a.text)}</p>
         {a.warnings.map((w) => <p key={w} class="WAITING">{w}</p>)}{a.cut ? <p class="WAITING">{a.cut}</p> : null}
         {evicted.length ? <><h3 class="sub-title">{evicted.length === 1 ? t('1 job is evicted') : t('{n} jobs are evicted', { n: num(evicted.length) })}</h3><p class="names">{evicted.map((j, i) => <>{i ? ', ' : ''}{j.id ? <A class="strong" href={jobHref(j.id)}>{j.name}</A> : j.name}{j.user ? <span class="faint"> {j.user}</span> : null}</>)}</p></> : null}</div></section>
       {moved.length ? <section class="card"><header><h2>{t('Starts')}</h2><span class="legend end"><span><i class="key-before" />{t('as it is')}</span><span><i class="key-after" />{t('with the changes')}</span></span></header><Starts jobs={moved.slice(0, 100)} now={now} horizon={a.horizon} />{moved.length > 100 ? <p class="in faint">{t('and {n} more', { n: num(moved.length - 100) })}</p> : null}</section> : null}
