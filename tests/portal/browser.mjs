@@ -1,5 +1,5 @@
 // Checks of the portal in Chromium on a small cluster: signing in, every page, people, jobs, lists, forms, narrow screens, a crash.
-import { address, api, ask, axe, check, editorText, eventually, password, person, play, seen, settled, signIn, submit, tabOf, writeEditor } from './page.mjs';
+import { address, api, ask, axe, check, editorText, eventually, password, person, play, seen, settled, signIn, submit, tabOf, within, writeEditor } from './page.mjs';
 import { readFileSync } from 'node:fs';
 
 const job = (name, gpus, command, extra = '') => `apiVersion: batch/v1
@@ -45,12 +45,12 @@ const parts = {
       await admin.evaluate((v) => localStorage.setItem('theme', v), theme);
       for (const at of PAGES) {
         await admin.goto(address + at);
-        const h1 = await eventually(async () => (await admin.locator('h1').first().innerText()).trim(), 5000);
+        const h1 = await eventually(async () => (await admin.locator('h1').first().innerText()).trim());
         check(`4 ${at} shows itself, ${theme}`, !!h1, await admin.locator('body').innerText());
       }
     }
     await admin.goto(`${address}/submit`);
-    const styled = await eventually(() => admin.evaluate(() => { const s = document.querySelector('.editor')?.shadowRoot; const g = s?.querySelector('.cm-gutters'); return g && getComputedStyle(g).display === 'flex'; }), 8000);
+    const styled = await eventually(() => admin.evaluate(() => { const s = document.querySelector('.editor')?.shadowRoot; const g = s?.querySelector('.cm-gutters'); return g && getComputedStyle(g).display === 'flex'; }));
     check('4 the editor is styled', !!styled);
     check('4 nothing breaks the policy', seen.policy.length === 0, seen.policy.join(' | '));
     check('4 no errors on the console', seen.errors.filter((e) => !/401|Failed to load resource.*40[14]/.test(e)).length === 0, () => seen.errors.join(' | '));
@@ -93,7 +93,7 @@ const parts = {
     await alice.getByLabel('New password').fill('alice-password-2');
     await alice.getByLabel('Confirm password').fill('alice-password-2');
     await alice.getByRole('button', { name: 'Change password' }).click();
-    check('19 a new password ends the other session within 2 s', !!(await eventually(() => second.getByRole('button', { name: 'Sign in', exact: true }).isVisible(), 2500)));
+    check('19 a new password ends the other session within 2 s', !!(await eventually(() => second.getByRole('button', { name: 'Sign in', exact: true }).isVisible(), within(2000))));
     check('19 and keeps this one', (await api(alice, 'GET', '/session')).body.user === 'alice');
     await alice.context().close();
     await second.context().close();
@@ -103,13 +103,13 @@ const parts = {
     const first = await submit(admin, job('first', 4, 'echo begun; n=0; while true; do n=$((n+1)); echo "line $n <img src=x onerror=alert(1)>"; sleep 0.2; done'));
     const began = await eventually(async () => (await api(admin, 'GET', `/jobs/${encodeURIComponent(first)}`)).body.row.state === 'RUNNING', 20_000);
     check('a job submitted by the portal runs', !!began);
-    const shown = await eventually(() => admin.locator(`tr[data-id="${first}"]`).getByText('Running').isVisible(), 1500);
+    const shown = await eventually(() => admin.locator(`tr[data-id="${first}"]`).getByText('Running').isVisible(), within(1000));
     check('31 its state is on screen within a second', !!shown, await admin.locator('main').innerText());
     const big = await submit(admin, job('too-many', 4, 'sleep 1', ''));
     void big;
     const rest = []; for (const n of [1, 2, 3]) rest.push(await submit(admin, job(`waits-${n}`, 4, 'sleep 2')));
     await admin.goto(`${address}/jobs/${rest.at(-1)}`);
-    check('33 the page of a waiting job says why', !!(await eventually(() => admin.getByRole('heading', { name: 'Why it waits' }).isVisible(), 8000)) , await admin.locator('main').innerText());
+    check('33 the page of a waiting job says why', !!(await eventually(() => admin.getByRole('heading', { name: 'Why it waits' }).isVisible())) , await admin.locator('main').innerText());
     check('33 without known durations there is no estimate', /No estimate: durations unknown/.test(await admin.locator('main').innerText()));
     await admin.goto(`${address}/jobs/${first}/logs`);
     check('35 the log follows', !!(await eventually(async () => { const n = await admin.locator('.log .line').count(); return n > 2 && (await admin.locator('.log').innerText()).includes('<img src=x onerror=alert(1)>'); })), await admin.locator('main').innerText());
@@ -119,10 +119,10 @@ const parts = {
     await popup.goto(`${address}/terminal?job=${encodeURIComponent(first)}&task=${encodeURIComponent(tasks[0].id)}&command=sh`);
     await eventually(async () => (await popup.locator('.xterm-rows').innerText()).trim() !== '');
     await popup.keyboard.type('echo $((6*7))\n');
-    check('36 the terminal answers 42', !!(await eventually(async () => (await popup.locator('.xterm-rows').innerText()).includes('42'), 5000)), await popup.locator('body').innerText());
+    check('36 the terminal answers 42', !!(await eventually(async () => (await popup.locator('.xterm-rows').innerText()).includes('42'))), await popup.locator('body').innerText());
     await popup.context().close();
     await admin.goto(`${address}/submit?clone=${encodeURIComponent(first)}`);
-    const yaml = await eventually(() => editorText(admin), 8000);
+    const yaml = await eventually(() => editorText(admin));
     check('37 a clone opens the YAML', /kind: Job/.test(yaml ?? ''), yaml);
     await admin.goto(`${address}/jobs/${first}`);
     await admin.getByRole('button', { name: 'Stop job' }).click();
@@ -146,8 +146,9 @@ const parts = {
     await admin.locator('tbody tr[data-id]').first().waitFor();
     check('27 filters and sort survive a reload', rows.length === 1 && !!(await eventually(async () => (await admin.locator('tbody tr[data-id]').count()) === rows.length && admin.url() === url)), url);
     await admin.keyboard.press('?');
-    check('the sheet of shortcuts opens', !!(await eventually(() => admin.getByRole('dialog', { name: 'Keyboard shortcuts' }).isVisible(), 5000)));
+    check('the sheet of shortcuts opens', !!(await eventually(() => admin.getByRole('dialog', { name: 'Keyboard shortcuts' }).isVisible())));
     await admin.keyboard.press('Escape');
+    await admin.getByRole('dialog').waitFor({ state: 'detached' });
     await admin.keyboard.press('g');
     await admin.keyboard.press('t');
     await admin.waitForURL(/topology/);
@@ -187,7 +188,7 @@ const parts = {
       const found = (await api(admin, 'POST', '/check', text)).body.diagnostics;
       const said = found?.[0];
       check(`40 ${what} is marked at ${line}:${col}`, said?.line === line && said?.col === col, JSON.stringify(found));
-      const shown = await eventually(async () => { const list = await admin.locator('ul.in li').allInnerTexts(); return list.some((l) => l.includes(said?.message ?? '?')) ? list : null; }, 4000);
+      const shown = await eventually(async () => { const list = await admin.locator('ul.in li').allInnerTexts(); return list.some((l) => l.includes(said?.message ?? '?')) ? list : null; });
       check(`40 ${what} is shown beneath the editor`, !!shown, said?.message);
       const refused = await api(admin, 'POST', '/jobs', text);
       const words = String(refused.body.message ?? '');
@@ -195,7 +196,7 @@ const parts = {
       check(`40 ${what}: the words are those of submitting`, same, `${said?.message} | ${refused.status} ${words}`);
       if (refused.status < 300) await api(admin, 'POST', '/jobs:act', { action: 'stop', ids: [refused.body.id] });
     }
-    check('40 the line is marked in the editor', !!(await eventually(() => admin.evaluate(() => !!document.querySelector('.editor').shadowRoot.querySelector('.cm-lint-marker-error')), 5000)));
+    check('40 the line is marked in the editor', !!(await eventually(() => admin.evaluate(() => !!document.querySelector('.editor').shadowRoot.querySelector('.cm-lint-marker-error')))));
   },
   async map() {
     await admin.goto(`${address}/topology`);
@@ -331,7 +332,7 @@ const parts = {
         const found = await axe(admin);
         check(`55 axe finds nothing serious in the dialog for ${what}, ${theme}`, found.length === 0, found.join(' | '));
         await admin.keyboard.press('Escape');
-        check(`55 Escape closes the dialog for ${what}, ${theme}`, !!(await eventually(async () => (await admin.getByRole('dialog').count()) === 0, 3000)));
+        check(`55 Escape closes the dialog for ${what}, ${theme}`, !!(await eventually(async () => (await admin.getByRole('dialog').count()) === 0)));
       }
     }
     await admin.evaluate(() => localStorage.setItem('theme', 'light'));
@@ -412,7 +413,7 @@ const parts = {
     await press('g');
     await press('s');
     await hands.getByRole('heading', { name: 'Submit Job' }).waitFor();
-    await eventually(() => editorText(hands), 8000);
+    await eventually(() => editorText(hands));
     check('55 by keys: to the form', await tabTo(/INPUT.*Name/), await focused());
     await press('Control+a');
     await hands.keyboard.type('by-keys');
@@ -429,7 +430,7 @@ const parts = {
     check('55 by keys: to Stop', await tabTo(/BUTTON.*Stop job/), await focused());
     await press('Enter');
     await hands.getByRole('dialog').waitFor();
-    check('55 by keys: the dialog has the focus, and not on stopping', /Keep it/.test(await eventually(async () => (/Keep it/.test(await focused()) ? focused() : null), 3000) ?? await focused()), await focused());
+    check('55 by keys: the dialog has the focus, and not on stopping', /Keep it/.test(await eventually(async () => (/Keep it/.test(await focused()) ? focused() : null)) ?? await focused()), await focused());
     await press('Tab');
     await press('Enter');
     check('55 by keys: it stops', !!(await eventually(async () => { const r = await api(hands, 'GET', `/jobs/${encodeURIComponent(id)}`); return r.status === 404 || !['RUNNING', 'WAITING'].includes(r.body.row.state); }, 20_000)));
@@ -441,7 +442,7 @@ const parts = {
     for (const tab of tabs) await eventually(() => tab.getByText('Live', { exact: true }).isVisible());
     const eighth = await admin.context().newPage();
     await eighth.goto(`${address}/jobs`);
-    check('59 with seven tabs open an eighth still loads', !!(await eventually(() => eighth.getByText('Live', { exact: true }).isVisible(), 8000)), await eighth.locator('body').innerText());
+    check('59 with seven tabs open an eighth still loads', !!(await eventually(() => eighth.getByText('Live', { exact: true }).isVisible())), await eighth.locator('body').innerText());
     for (const tab of [...tabs, eighth]) await tab.close();
   },
   /** A proxy that lets no WebSocket through. */
@@ -464,10 +465,10 @@ const parts = {
     const before = await eventually(rows);
     await admin.evaluate(() => { globalThis.notReloaded = true; });
     await ask('@kill');
-    check('59 the page says that the server is away', !!(await eventually(() => admin.getByText('Server not reachable.').isVisible(), 8000)));
+    check('59 the page says that the server is away', !!(await eventually(() => admin.getByText('Server not reachable.').isVisible())));
     await ask('@start');
-    check('59 and comes back by itself within 5 s', !!(await eventually(() => admin.getByText('Live', { exact: true }).isVisible(), 5500)), await admin.locator('header').innerText());
-    check('59 nothing is missing, and the page was not loaded anew', !!(await eventually(async () => (await rows()) === before && (await admin.evaluate(() => globalThis.notReloaded)), 5000)), `${before} and ${await rows()}`);
+    check('59 and comes back by itself within 5 s', !!(await eventually(() => admin.getByText('Live', { exact: true }).isVisible(), within(5000))), await admin.locator('header').innerText());
+    check('59 nothing is missing, and the page was not loaded anew', !!(await eventually(async () => (await rows()) === before && (await admin.evaluate(() => globalThis.notReloaded)))), `${before} and ${await rows()}`);
     const truth = (await api(admin, 'GET', '/jobs?sort=name&limit=500')).body.rows.map((r) => r.id).join();
     check('59 it shows what the server has', truth === (await rows()), `${truth} and ${await rows()}`);
     await ask('@other');

@@ -76,7 +76,7 @@ const parts = {
     await admin.getByRole('heading', { name: 'Home' }).waitFor();
     features = (await api(admin, 'GET', '/session')).body.features;
     check("14 with the lab's layout admin signs in with admin-password", true);
-    check('14 a banner says that the password is known to everybody', !!(await eventually(() => admin.getByText(/well-known password/i).first().isVisible(), 3000)), () => 'no banner');
+    check('14 a banner says that the password is known to everybody', !!(await eventually(() => admin.getByText(/well-known password/i).first().isVisible())), () => 'no banner');
     await admin.getByRole('link', { name: 'User Management' }).click();
     for (const name of ['alice', 'bob', 'carol', 'dan']) {
       await admin.getByRole('button', { name: 'Add User' }).click();

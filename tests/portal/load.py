@@ -67,6 +67,7 @@ class Churn:
 
     def __init__(self, muster):
         self.muster, self.over, self.threads, self.made = muster, threading.Event(), [], 0
+        self.more = threading.Condition()
 
     def start(self, arguments):
         rate = int(arguments)
@@ -74,6 +75,12 @@ class Churn:
         self.threads = [threading.Thread(target=self.run, args=(i, rate / 4), daemon=True) for i in range(4)]
         for thread in self.threads:
             thread.start()
+
+    def wait(self, count):
+        """Until it has made so many more."""
+        with self.more:
+            wanted = self.made + count
+            self.more.wait_for(lambda: self.made >= wanted, timeout=60)
 
     def stop(self, _):
         self.over.set()
@@ -96,7 +103,9 @@ class Churn:
                 connection.request("DELETE", f"/api/v1/namespaces/default/pods/{name}", gone, head)
             connection.getresponse().read()
             count += 1
-            self.made += 1
+            with self.more:
+                self.made += 1
+                self.more.notify_all()
             ahead = begun + count / rate - time.monotonic()
             if ahead > 0:
                 self.over.wait(ahead)
@@ -125,6 +134,8 @@ def open_tabs(muster, count):
         tab.say({"sub": 1, "topic": "jobs", "query": {"sort": "-submitted"}, "window": [0, 100]})
         tab.say({"sub": 2, "topic": "counts"})
         tabs.append(tab)
+    for tab in tabs:
+        tab.hear(lambda message: message.get("sub") == 2)
     return tabs
 
 
@@ -155,17 +166,16 @@ def cost_of_portals(muster, count, seconds):
         return (cpu_s(muster) - used) / (time.monotonic() - begun) * 100
 
     churn.start("200")
-    time.sleep(2)
+    churn.wait(400)
     alone = share()
     churn.stop("")
     before = memory_mib(muster)  # what the changes by themselves have left is in it
     tabs = open_tabs(muster, count)
     listener = Listener(tabs)
     listener.start()
-    time.sleep(3)
     rest = share()
     churn.start("200")
-    time.sleep(2)
+    churn.wait(400)
     heard = listener.bytes
     together = share()
     rate = (listener.bytes - heard) / seconds / count / 1000
