@@ -77,9 +77,10 @@ Encoding choose_encoding(std::string_view accept, bool gzip, bool brotli) {
   return Encoding::kIdentity;
 }
 
-Files::Files(std::string folder) : folder_(std::move(folder)) {
+Files::Files(std::string folder, const std::vector<EmbeddedFile>& inside)
+    : folder_(std::move(folder)) {
   std::string all;
-  for (const EmbeddedFile& file : embedded_files()) {
+  for (const EmbeddedFile& file : inside) {
     by_path_[file.path] = &file;
     all += file.hash;
   }

@@ -24,7 +24,7 @@ const std::vector<EmbeddedFile>& embedded_files();
 class Files {
  public:
   /// `folder` empty: what is in the program.
-  explicit Files(std::string folder);
+  explicit Files(std::string folder, const std::vector<EmbeddedFile>& inside = embedded_files());
   /// The answer for a path that no API has: a file, or the page for everything else. Policy and
   /// caching are part of it.
   [[nodiscard]] net::Response answer(const net::Request& request, const net::Target& target) const;
