@@ -207,8 +207,10 @@ Task<void> give_alternatives(ApiWorld& api, ApiCall& call, const JobIndex::Entry
     // Pods of one job are named once; whom this user may not see has been given no name.
     json::Array victims;
     for (const json::Value& victim : json::array_at(one, "victims")) {
-      const JobIndex::Entry* job = job_of_gang(api.world, *visible, json::text(victim));
-      json::Value name(job ? job->facts.name : json::text(victim));
+      const std::string key = json::text(victim);
+      const JobIndex::Entry* job = api.world.jobs.find(key);
+      if (job == nullptr || !sees(*visible, *job)) job = job_of_gang(api.world, *visible, key);
+      json::Value name(job ? job->facts.name : key);
       if (std::find(victims.begin(), victims.end(), name) == victims.end())
         victims.push_back(std::move(name));
     }

@@ -20,8 +20,8 @@ export function DecisionCard({ decision: d, asking, use }: { decision: Decision;
   return (
     <section class={`decision toned-${evicts ? 'STOPPING' : TONE[d.verdict]} ${asking ? 'asking' : ''}`} role="status" aria-label={t('Decision')}>
       <h2>{title}<span class="note">{t('as of {time}', { time: clock(d.at, now, true) })}</span></h2>
-      {/* Where it starts is said below, with the tasks that go there. */}
-      {d.verdict === 'starts' && d.placement.length && !evicts ? null : <p>{d.text.charAt(0).toUpperCase() + d.text.slice(1)}</p>}
+      {/* Where all of it starts is said below, with the tasks that go there. */}
+      {/^starts at once on /.test(d.text) && d.placement.length && !evicts ? null : <p>{d.text.charAt(0).toUpperCase() + d.text.slice(1)}</p>}
       {evicts ? <p class="names">{d.victims.map((v, i) => <>{i ? ', ' : ''}<A class="strong" href={jobHref(v.id)}>{v.id}</A> ({v.user}{v.gpus ? `, ${gpus(v.gpus)}` : ''})</>)}. <span class="faint">{t('{span} of work lost', { span: span(lost * 1000) })}{d.victims.every((v) => v.comes_back) ? `; ${d.victims.length === 1 ? t('it comes back by itself') : t('they come back by themselves')}` : ''}.</span></p> : null}
       {d.placement.length ? <p class={evicts ? 'faint' : ''}>{t('{tasks} on {nodes}', { tasks: tasks(d.placement.length), nodes: nodes.slice(0, 6).join(', ') + (nodes.length > 6 ? ` ${t('and {n} more', { n: nodes.length - 6 })}` : '') })}</p> : null}
       {d.wait && d.wait.basis !== 'none' && d.wait.startLow && d.wait.startHigh ? <p class="faint">{t('8 in 10: {low} – {high}', { low: clock(d.wait.startLow, now), high: clock(d.wait.startHigh, now) })}. {d.wait.basisText}</p> : null}
