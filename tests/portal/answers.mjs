@@ -95,7 +95,7 @@ const parts = {
     const lasts = [6, 7, 8, 9, 10, 11, 12];
     await create(...Array.from({ length: 50 }, (_, i) => pod(`known-${String(i).padStart(2, '0')}`, [1, 2, 2, 4][i % 4], lasts[i % 7])));
     await admin.goto(`${address}/jobs?q=known-&state=WAITING&sort=name`);
-    const rows = await eventually(async () => { const list = (await api(admin, 'GET', '/jobs?q=known-&state=WAITING&limit=100')).body.rows; return list.length === 50 && list.every((r) => r.wait?.start) ? list : null; }, 15_000);
+    const rows = await eventually(async () => { const list = (await api(admin, 'GET', '/jobs?q=known-&state=WAITING&limit=100')).body.rows; return list.length === 50 && list.every((r) => r.wait?.start) ? list : null; });
     check('34 each of fifty rows has an expected start, known', !!rows && rows.every((r) => r.wait.basis === 'known'), async () => JSON.stringify((await api(admin, 'GET', '/jobs?q=known-&state=WAITING&limit=100')).body.rows.filter((r) => !r.wait?.start).slice(0, 3)));
     const shown = await eventually(() => admin.evaluate(() => { const strips = [...document.querySelectorAll('tbody tr[data-id] .strip')]; return strips.length >= 40 ? strips.map((s) => s.parentElement.title + s.parentElement.innerText) : null; }));
     check('34 the list shows them with their range', !!shown && shown.every((s) => /8 in 10: \S+ – \S+/.test(s) && /~\d\d:\d\d/.test(s)), shown?.[0]);

@@ -8,7 +8,7 @@ import pathlib
 import sys
 import time
 
-from chromium import PASSWORD, drive, need_browser, with_password
+from chromium import PASSWORD, drive, free_port, need_browser, with_password
 from load import Churn, cordon, cost_of_portals, cpu_s, seed, sleepers
 from visitor import PortalCluster
 
@@ -43,7 +43,8 @@ def main():
     check = Checks()
     only_map = sys.argv[1:] == ["map"]
     many = 100_000 if sys.argv[1:] == ["budgets"] else 5_000
-    with with_password(PortalCluster("--hollow", nodes=2, gpus=4)) as muster:
+    # A port of its own, which is the same after a restart whatever runs beside.
+    with with_password(PortalCluster("--hollow", portal=f"127.0.0.1:{free_port()}", nodes=2, gpus=4)) as muster:
         seed(muster, 200 if only_map else 400, MAP_NODES if only_map else 24)
         churn = Churn(muster)
         requests = {

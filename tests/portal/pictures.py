@@ -12,6 +12,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from chromium import PASSWORD, free_port  # noqa: E402
+from visitor import Visitor  # noqa: E402
 from muster import ROOT, Muster  # noqa: E402
 
 NAMES = "llama-7b-sft vit-h-ft bert-xl-mlm qwen-14b-dpo clip-sweep lora-sweep resnet50-ddp whisper-ft tokenize-c4 eval-mmlu".split()
@@ -113,6 +114,8 @@ def main():
     del muster.args[muster.args.index("--gpus") : muster.args.index("--gpus") + 2]
     muster.args += ["--admin-password-file", str(muster.data / "first-password")]
     with muster:
+        # Somebody looks from the start: what is removed while nobody does is known from its record alone.
+        Visitor(f"http://127.0.0.1:{port}").sign_in(user="admin", password=PASSWORD)
         for user in USERS[1:]:
             muster.kubectl("create", "namespace", user)
         queues = [queue("research", 3, 160), queue("production", 2, 128), queue("teaching", 1, 48)]
