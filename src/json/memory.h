@@ -29,6 +29,12 @@ class Memory {
   std::unique_ptr<boost::json::monotonic_resource> blocks_;
 };
 
+/// Memory that goes with the last tree made with it, for trees that are handed on to somebody who
+/// may keep them. Copies that name no other memory are made in it, by one thread at a time.
+inline Storage shared_memory() {
+  return boost::json::make_shared_resource<boost::json::monotonic_resource>();
+}
+
 /// parse() of json.h into other memory.
 Result<Value> parse(std::string_view text,
                     std::vector<std::string>* duplicate_keys,

@@ -67,7 +67,8 @@ json::Value hollow_status(const json::Value& pod,
       (init ? state.inits : state.containers).push_back(std::move(record));
     }
   }
-  return pod_status(pod, state, at(pod, "status"), "hollow", ended ? finished : started);
+  return pod_status(
+      pod, state, at(pod, "status"), "hollow", ended ? finished : started, json::shared_memory());
 }
 
 HollowPods::HollowPods(Env& env, client::Client& client, std::string host_ip)
@@ -204,9 +205,9 @@ Task<bool> HollowPods::write_status(std::string uid, client::ObjectPtr pod, bool
   const auto ns = std::string(kube::namespace_of(*pod)), name = std::string(kube::name_of(*pod));
   const int code =
       static_cast<int>(parse_int(kube::annotation(*pod, kube::names::kHollowExitCode)).value_or(0));
-  const auto status = hollow_status(
+  auto status = hollow_status(
       *pod, hollow_address(hollow.number), host_ip_, hollow.started, env_.now(), ended, code);
-  auto patch = status_patch(*pod, at(*pod, "status"), status);
+  auto patch = status_patch(*pod, at(*pod, "status"), std::move(status));
   if (patch.is_null()) co_return true;
   const auto written = co_await client_.patch(client::resources::kPods,
                                               ns,

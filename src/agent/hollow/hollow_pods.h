@@ -68,7 +68,7 @@ class HollowPods {
   std::unique_ptr<Signal> ended_;
 };
 
-/// The status of a hollow pod; `ended`: with this exit code. Pure.
+/// The status of a hollow pod, in memory of its own; `ended`: with this exit code. Pure.
 json::Value hollow_status(const json::Value& pod,
                           const std::string& address,
                           const std::string& host_ip,

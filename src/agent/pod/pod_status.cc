@@ -14,19 +14,31 @@ namespace {
 using json::at;
 using json::text;
 
-json::Value terminated(const ContainerStatus& status, std::string_view scheme) {
-  json::Object out{{"exitCode", status.exit_code}, {"reason", status.reason}};
+/// Room for the members of a condition or of a container's status: a table that grows is made anew.
+constexpr std::size_t kMembersMost = 12;
+
+json::Value terminated(const ContainerStatus& status,
+                       std::string_view scheme,
+                       const json::Storage& memory) {
+  json::Value state = json::Object(memory);
+  json::Object& out = json::make_object(state, {"terminated"});
+  out["exitCode"] = status.exit_code;
+  out["reason"] = status.reason;
   if (!status.message.empty()) out["message"] = status.message;
   if (status.started) out["startedAt"] = format_time(status.started);
   out["finishedAt"] = format_time(status.finished);
   out["containerID"] = fmt::format("{}://{}", scheme, status.id);
-  return json::Object{{"terminated", std::move(out)}};
+  return state;
 }
 
-json::Value waiting(const std::string& reason, const std::string& message) {
-  json::Object out{{"reason", reason}};
+json::Value waiting(const std::string& reason,
+                    const std::string& message,
+                    const json::Storage& memory) {
+  json::Value state = json::Object(memory);
+  json::Object& out = json::make_object(state, {"waiting"});
+  out["reason"] = reason;
   if (!message.empty()) out["message"] = message;
-  return json::Object{{"waiting", std::move(out)}};
+  return state;
 }
 
 const json::Value& spec_of(const json::Value& pod, const ContainerRecord& record) {
@@ -39,40 +51,40 @@ const json::Value& spec_of(const json::Value& pod, const ContainerRecord& record
 json::Value container_status(const json::Value& pod,
                              const PodState& state,
                              const ContainerRecord& record,
-                             std::string_view scheme) {
+                             std::string_view scheme,
+                             const json::Storage& memory) {
   const auto& spec = spec_of(pod, record);
-  json::Value now_state, last_state = json::Object{};
+  json::Value now_state(memory), last_state(json::Object{memory});
   if (!record.waiting_reason.empty()) {
-    now_state = waiting(record.waiting_reason, record.waiting_message);
-    if (record.exited()) last_state = terminated(*record.current, scheme);
+    now_state = waiting(record.waiting_reason, record.waiting_message, memory);
+    if (record.exited()) last_state = terminated(*record.current, scheme, memory);
   } else if (record.running()) {
-    now_state = json::Object{
-        {"running", json::Object{{"startedAt", format_time(record.current->started)}}}};
+    json::make(now_state, {"running", "startedAt"}) = format_time(record.current->started);
   } else if (record.exited()) {
-    now_state = terminated(*record.current, scheme);
+    now_state = terminated(*record.current, scheme, memory);
   } else {
     const bool initializing = record.init || initialized(state);
     now_state = waiting(initializing && !(record.init && !state.sandbox_ready)
                             ? (record.init ? "PodInitializing" : "ContainerCreating")
                         : state.inits.empty() ? "ContainerCreating"
                                               : "PodInitializing",
-                        "");
+                        "",
+                        memory);
   }
   if (record.previous && last_state.as_object().empty())
-    last_state = terminated(*record.previous, scheme);
-  json::Object out{
-      {"name", record.name},
-      {"state", std::move(now_state)},
-      {"lastState", std::move(last_state)},
-      {"ready",
-       record.init && !record.sidecar ? record.succeeded() : record.running() && record.ready},
-      {"restartCount", record.restarts},
-      {"image", record.image_name.empty() ? text(at(spec, "image")) : record.image_name},
-      {"imageID",
-       !record.current            ? std::string()
-       : !record.image_id.empty() ? record.image_id
-                                  : text(at(spec, "image"))},
-  };
+    last_state = terminated(*record.previous, scheme, memory);
+  json::Object out(memory);
+  out.reserve(kMembersMost);
+  out["name"] = record.name;
+  out["state"] = std::move(now_state);
+  out["lastState"] = std::move(last_state);
+  out["ready"] =
+      record.init && !record.sidecar ? record.succeeded() : record.running() && record.ready;
+  out["restartCount"] = record.restarts;
+  out["image"] = record.image_name.empty() ? text(at(spec, "image")) : record.image_name;
+  out["imageID"] = !record.current            ? std::string()
+                   : !record.image_id.empty() ? record.image_id
+                                              : text(at(spec, "image"));
   if (record.current) out["containerID"] = fmt::format("{}://{}", scheme, record.current->id);
   out["started"] = record.running() && record.started;
   // A resize is refused on nodes that do not report these.
@@ -82,9 +94,11 @@ json::Value container_status(const json::Value& pod,
       out["allocatedResources"] = requests;
     out["resources"] = resources.is_null() ? json::Value(json::Object{}) : resources;
   }
-  json::Array mounts;
+  json::Array mounts(memory);
   for (const auto& mount : json::array_at(spec, "volumeMounts")) {
-    json::Object item{{"name", at(mount, "name")}, {"mountPath", at(mount, "mountPath")}};
+    json::Object item(memory);
+    item["name"] = at(mount, "name");
+    item["mountPath"] = at(mount, "mountPath");
     if (json::bool_at(mount, "readOnly")) {
       item["readOnly"] = true;
       item["recursiveReadOnly"] = "Disabled";
@@ -147,7 +161,11 @@ void put_condition(json::Array& out,
                    const json::Value& generation,
                    Time now) {
   const char* status = verdict.value ? "True" : "False";
-  json::Object item{{"type", type}, {"status", status}, {"lastProbeTime", nullptr}};
+  json::Object item(out.storage());
+  item.reserve(kMembersMost);
+  item["type"] = type;
+  item["status"] = status;
+  item["lastProbeTime"] = nullptr;
   if (!generation.is_null()) item["observedGeneration"] = generation;
   const auto& old = find_condition(before, type);
   item["lastTransitionTime"] =
@@ -157,6 +175,10 @@ void put_condition(json::Array& out,
   if (!verdict.reason.empty()) item["reason"] = verdict.reason;
   if (!verdict.message.empty()) item["message"] = verdict.message;
   out.push_back(std::move(item));
+}
+
+void put_address(json::Value& list, const std::string& address) {
+  json::make(list.emplace_array().emplace_back(nullptr), {"ip"}) = address;
 }
 
 }  // namespace
@@ -206,14 +228,18 @@ json::Value pod_status(const json::Value& pod,
                        const PodState& state,
                        const json::Value& before,
                        std::string_view scheme,
-                       Time now) {
+                       Time now,
+                       const json::Storage& memory) {
   const auto phase = phase_of(pod, state);
   const auto& generation = at(pod, "metadata", "generation");
-  json::Object out{{"phase", phase}};
+  json::Object out(memory);
+  out.reserve(kMembersMost);
+  out["phase"] = phase;
   if (!generation.is_null()) out["observedGeneration"] = generation;
   if (!state.reason.empty()) out["reason"] = state.reason;
   if (!state.message.empty()) out["message"] = state.message;
-  json::Array conditions;
+  json::Array conditions(memory);
+  conditions.reserve(5);
   put_condition(conditions,
                 before,
                 "PodReadyToStartContainers",
@@ -239,19 +265,19 @@ json::Value pod_status(const json::Value& pod,
   put_condition(conditions, before, "PodScheduled", {true, "", ""}, generation, now);
   out["conditions"] = std::move(conditions);
   out["hostIP"] = state.host_ip;
-  out["hostIPs"] = json::Array{json::Object{{"ip", state.host_ip}}};
+  put_address(out["hostIPs"], state.host_ip);
   if (!state.pod_ip.empty()) {
     out["podIP"] = state.pod_ip;
-    out["podIPs"] = json::Array{json::Object{{"ip", state.pod_ip}}};
+    put_address(out["podIPs"], state.pod_ip);
   }
   if (state.start_time) out["startTime"] = format_time(state.start_time);
-  json::Array inits, containers, ephemerals;
+  json::Array inits(memory), containers(memory), ephemerals(memory);
   for (const auto& record : state.inits)
-    inits.push_back(container_status(pod, state, record, scheme));
+    inits.push_back(container_status(pod, state, record, scheme, memory));
   for (const auto& record : state.containers)
-    containers.push_back(container_status(pod, state, record, scheme));
+    containers.push_back(container_status(pod, state, record, scheme, memory));
   for (const auto& record : state.ephemerals)
-    ephemerals.push_back(container_status(pod, state, record, scheme));
+    ephemerals.push_back(container_status(pod, state, record, scheme, memory));
   if (!inits.empty()) out["initContainerStatuses"] = std::move(inits);
   if (!ephemerals.empty()) out["ephemeralContainerStatuses"] = std::move(ephemerals);
   out["containerStatuses"] = std::move(containers);
@@ -259,12 +285,14 @@ json::Value pod_status(const json::Value& pod,
   return out;
 }
 
-json::Value status_patch(const json::Value& pod,
-                         const json::Value& before,
-                         const json::Value& after) {
-  json::Object changed;
-  for (const auto& [key, value] : json::as_object(after)) {
-    if (!json::equal(at(before, key), value)) changed[key] = value;
+json::Value status_patch(const json::Value& pod, const json::Value& before, json::Value after) {
+  json::Object changed(after.storage());
+  changed.reserve(json::as_object(after).size());
+  if (auto* members = after.if_object()) {
+    for (auto& member : *members) {
+      if (!json::equal(at(before, member.key()), member.value()))
+        changed.emplace(member.key(), std::move(member.value()));
+    }
   }
   if (changed.empty()) return nullptr;
   // Conditions are merged by type: what an older one said and this one does not must be taken away
@@ -276,8 +304,10 @@ json::Value status_patch(const json::Value& pod,
       }
     }
   }
-  return json::Object{{"metadata", json::Object{{"uid", text(at(pod, "metadata", "uid"))}}},
-                      {"status", std::move(changed)}};
+  json::Value patch = json::Object(changed.storage());
+  json::make(patch, {"metadata", "uid"}) = text(at(pod, "metadata", "uid"));
+  patch.get_object()["status"] = std::move(changed);
+  return patch;
 }
 
 }  // namespace muster::agent

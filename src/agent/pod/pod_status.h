@@ -8,6 +8,7 @@
 #include "agent/image/image_file.h"
 #include "agent/runtime.h"
 #include "json/json.h"
+#include "json/memory.h"
 
 namespace muster::agent {
 
@@ -62,17 +63,16 @@ bool restarts_after_exit(std::string_view restart_policy, const ContainerRecord&
 std::string phase_of(const json::Value& pod, const PodState& state);
 
 /// The whole status; `before` is the one last published, for transition times. `id_scheme` is
-/// "process".
+/// "process". It lies in the given memory.
 json::Value pod_status(const json::Value& pod,
                        const PodState& state,
                        const json::Value& before,
                        std::string_view id_scheme,
-                       Time now);
+                       Time now,
+                       const json::Storage& memory = {});
 
-/// What differs between two statuses as a strategic merge patch {"status": …}; null when nothing
-/// does.
-json::Value status_patch(const json::Value& pod,
-                         const json::Value& before,
-                         const json::Value& after);
+/// What differs between two statuses as a strategic merge patch {"status": …}, in the memory of the
+/// newer one; null when nothing does.
+json::Value status_patch(const json::Value& pod, const json::Value& before, json::Value after);
 
 }  // namespace muster::agent

@@ -64,7 +64,8 @@ void add_user(Text& out, const User& user) {
 
 /// Null if it is no object that can be read: the body of a request may be anything.
 json::Value value_of(const Content& content) {
-  if (content.object) return *content.object;
+  // A copy in memory of its own: that of the object may be in use on the loop.
+  if (content.object) return json::Value(*content.object, json::Storage());
   if (content.text.empty()) return nullptr;
   Result<json::Value> read = json::Value();
   if (content.type.find("protobuf") != std::string::npos)
