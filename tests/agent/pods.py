@@ -541,10 +541,10 @@ def pods_survive_kill_9_of_muster(c):
     c.gone("orphan")
 
 
-def ended_well(c):
-    """How many pods' containers have ended with 0, as their supervisors noted it."""
-    states = [json.loads(state.read_text())["containers"] for state in c.muster.data.glob("agent/run/*/state")]
-    return sum(all(one["state"] == 2 and one["exitCode"] == 0 for one in containers) for containers in states)
+def ended_well(c, uids):
+    """Whether the containers of all these pods have ended with 0, as their supervisors noted it."""
+    states = [json.loads((c.muster.data / "agent" / "run" / uid / "state").read_text()) for uid in uids]
+    return all(one["state"] == 2 and one["exitCode"] == 0 for state in states for one in state["containers"])
 
 
 @check
@@ -558,17 +558,20 @@ def what_a_pod_did_is_not_lost_with_muster(c):
     for way, end in (("stop", c.muster.stop), ("kill", c.muster.kill)):
         names = [f"{way}-{i}" for i in range(80)]
 
+        def seen():
+            return json.loads(c.muster.kubectl("get", "pods", "-l", f"way={way}", "-o", "json").stdout)["items"]
+
         def phases():
-            items = json.loads(c.muster.kubectl("get", "pods", "-l", f"way={way}", "-o", "json").stdout)["items"]
-            return {item["status"]["phase"] for item in items}
+            return {item["status"]["phase"] for item in seen()}
 
         script, labels = f"until test -e /h/{way}; do sleep 0.1; done", {"labels": {"way": way}}
         c.create(*[pod(name, script, metadata=labels, **mounted) for name in names])
         until("all of them to run", lambda: phases() == {"Running"}, 60)
+        uids = [item["metadata"]["uid"] for item in seen()]
         c.muster.process.send_signal(signal.SIGSTOP)
         try:
             (folder / way).touch()
-            until("pods that have ended", lambda: ended_well(c) == len(names))
+            until("pods that have ended", lambda: ended_well(c, uids), 60)
             # Heard together with all that the pods' supervisors have told meanwhile.
             if way == "stop":
                 c.muster.process.send_signal(signal.SIGTERM)
