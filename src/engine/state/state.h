@@ -239,6 +239,7 @@ struct TenantState {
   ResourceVector pending;  ///< Of waiting pods of its own gangs.
   std::int64_t created = 0;        ///< Order of first sight.
   std::uint64_t released = 0;      ///< Grows whenever it (or a child) gave something back.
+  std::uint64_t charged = 0;       ///< Grows whenever `allocated` or `held` changes.
   std::int32_t gangs_waiting = 0;  ///< Of its own gangs, those that stand so.
   std::int32_t gangs_running = 0;
 };

@@ -83,6 +83,7 @@ void charge_upwards(std::vector<TenantState>& tenants,
                     bool add) {
   for (int depth = 0; t.valid() && depth < 32; ++depth) {
     TenantState& tenant = tenants[t.index()];
+    ++tenant.charged;
     if (add) {
       tenant.*amount += request;
     } else {

@@ -96,6 +96,7 @@ void State::relink_tenant(TenantId id, const std::string& parent) {
   const auto move = [&](bool add) {
     TenantId t = tenants_[id.index()].parent;
     for (int depth = 0; t.valid() && depth < 32; ++depth) {
+      ++tenants_[t.index()].charged;
       if (add) {
         tenants_[t.index()].allocated += tenants_[id.index()].allocated;
         tenants_[t.index()].held += tenants_[id.index()].held;

@@ -141,7 +141,7 @@ std::optional<Tenants::Excess> Tenants::excess_of(const State& state,
   return std::nullopt;
 }
 
-std::int64_t Tenants::share(const State& state, TenantId tenant) const {
+std::int64_t Tenants::work_out_share(const State& state, TenantId tenant) const {
   const View& view = views_[tenant.index()];
   const ResourceVector& allocated = state.tenant(tenant).allocated;
   std::int64_t share = 0;

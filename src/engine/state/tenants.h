@@ -57,7 +57,15 @@ class Tenants {
   /// Served before: higher priority, then smaller share of what is deserved, then older.
   [[nodiscard]] bool before(const State& state, TenantId a, TenantId b) const;
   /// Allocated / deserved in the dominant resource, in millionths.
-  [[nodiscard]] std::int64_t share(const State& state, TenantId tenant) const;
+  [[nodiscard]] std::int64_t share(const State& state, TenantId tenant) const {
+    const View& view = views_[tenant.index()];
+    const std::uint64_t charged = state.tenant(tenant).charged;
+    if (view.share < 0 || view.share_seen != charged) {
+      view.share = work_out_share(state, tenant);
+      view.share_seen = charged;
+    }
+    return view.share;
+  }
 
   /// Stays within what it deserves with `need` more (in what its spec's deserved names): may take
   /// back.
@@ -98,6 +106,10 @@ class Tenants {
     std::uint32_t deserved_mask = 0;  ///< What the spec itself names; for reclaim.
     bool guarded = false;
     std::vector<TenantId> path;  ///< Root-most first, itself last.
+    /// share(), and TenantState::charged when it was worked out: every pick compares all queues that
+    /// may have somebody to start, and hardly any of them has changed since the last.
+    mutable std::int64_t share = -1;
+    mutable std::uint64_t share_seen = 0;
   };
 
   [[nodiscard]] std::optional<Excess> excess_of(const State& state,
@@ -105,6 +117,7 @@ class Tenants {
                                                 const ResourceVector& need,
                                                 bool own,
                                                 const ResourceVector& freed) const;
+  [[nodiscard]] std::int64_t work_out_share(const State& state, TenantId tenant) const;
   void limits(const State& state, const std::vector<TenantId>& siblings, const View* parent);
   void proportion(const State& state);
 
