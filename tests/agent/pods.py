@@ -543,7 +543,10 @@ def pods_survive_kill_9_of_muster(c):
 
 def ended_well(c, uids):
     """Whether the containers of all these pods have ended with 0, as their supervisors noted it."""
-    states = [json.loads((c.muster.data / "agent" / "run" / uid / "state").read_text()) for uid in uids]
+    files = [c.muster.data / "agent" / "run" / uid / "state" for uid in uids]
+    if not all(file.exists() for file in files):
+        return False
+    states = [json.loads(file.read_text()) for file in files]
     return all(one["state"] == 2 and one["exitCode"] == 0 for state in states for one in state["containers"])
 
 

@@ -1,7 +1,11 @@
 """OpenPAI's REST API as a program without its client would call it, and the image of its course as a folder."""
+import atexit
 import http.client
 import json
+import pathlib
+import shutil
 import socket
+import tempfile
 
 
 def free_port():
@@ -42,6 +46,15 @@ class Api:
 
 def is_error(answer, status, code):
     return answer[0] == status and isinstance(answer[1], dict) and answer[1].get("code") == code
+
+
+def course_folder():
+    """For the course's programs, gone with this test: below /opt, as on a machine on which they are installed. Pods have
+    a /tmp, /home and /root of their own, and this clone may lie in one of the machine's."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="lab6-", dir="/opt"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder.chmod(0o755)
+    return folder
 
 
 def course_image(folder, training_s, sleep_s):

@@ -3,17 +3,15 @@
 makes of the course's files, real pods, the course's own job files (tests/data/lab6). The training program and `sleep` are
 stand-ins that take seconds. The checks are in lab.mjs."""
 import pathlib
-import shutil
 import subprocess
 import sys
-import tempfile
 
 from chromium import drive, free_port, need_browser
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from checks import Checks  # noqa: E402
 from muster import Muster, binary  # noqa: E402
-from pai import course_image  # noqa: E402
+from pai import course_folder, course_image  # noqa: E402
 
 
 def installation(folder):
@@ -29,30 +27,25 @@ def installation(folder):
 def main():
     need_browser()
     check = Checks()
-    # Pods see the folder of the program, wherever that is; not every other one.
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="lab6-", dir=pathlib.Path(binary()).resolve().parent))
-    folder.chmod(0o755)
-    try:
-        images = course_image(folder, training_s=5, sleep_s=10)
-        port = free_port()
-        muster = Muster(
-            *("--portal", f"127.0.0.1:{port}", "--pai-rest", f"127.0.0.1:{free_port()}"),
-            *("--pai-layout", str(installation(folder)), "--images", str(images)),
-        )
-        for flag in ("--nodes", "--gpus"):  # the files say it
-            del muster.args[muster.args.index(flag) : muster.args.index(flag) + 2]
-        with muster:
+    folder = course_folder()
+    images = course_image(folder, training_s=5, sleep_s=10)
+    port = free_port()
+    muster = Muster(
+        *("--portal", f"127.0.0.1:{port}", "--pai-rest", f"127.0.0.1:{free_port()}"),
+        *("--pai-layout", str(installation(folder)), "--images", str(images)),
+    )
+    for flag in ("--nodes", "--gpus"):  # the files say it
+        del muster.args[muster.args.index(flag) : muster.args.index(flag) + 2]
+    with muster:
 
-            def ask(arguments):
-                """A command of muster, its output on one line."""
-                done = subprocess.run([binary(), *arguments.split()], capture_output=True, text=True, env=muster.env())
-                return done.stdout + done.stderr
+        def ask(arguments):
+            """A command of muster, its output on one line."""
+            done = subprocess.run([binary(), *arguments.split()], capture_output=True, text=True, env=muster.env())
+            return done.stdout + done.stderr
 
-            program = pathlib.Path(__file__).with_suffix(".mjs")
-            address = f"http://127.0.0.1:{port}"
-            drive(check, program, address, sys.argv[1:], "admin-password", {"@muster": ask})
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        program = pathlib.Path(__file__).with_suffix(".mjs")
+        address = f"http://127.0.0.1:{port}"
+        drive(check, program, address, sys.argv[1:], "admin-password", {"@muster": ask})
     return check.close()
 
 

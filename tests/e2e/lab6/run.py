@@ -11,17 +11,15 @@ A watcher sees every change and checks what must always hold. The training progr
 seconds.
 """
 import pathlib
-import shutil
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 import configuration  # noqa: E402
 import experiments  # noqa: E402
 from drivers import DRIVERS  # noqa: E402
 from lab import BOB, CAROLS, DANS, SLEEP_S, TRAINING_S, Lab, check  # noqa: E402
-from muster import ROOT, Muster, binary, kubectls  # noqa: E402
-from pai import Api, course_image, free_port  # noqa: E402
+from muster import ROOT, Muster, kubectls  # noqa: E402
+from pai import Api, course_folder, course_image, free_port  # noqa: E402
 from watcher import Watcher  # noqa: E402
 
 
@@ -77,13 +75,7 @@ def main():
     words = [word for word in sys.argv[1:] if word != "--answers"]
     if len(words) != 1 or words[0] not in DRIVERS:
         sys.exit(__doc__)
-    # Pods see the folder of the program, wherever that is; not every other one.
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="lab6-", dir=pathlib.Path(binary()).resolve().parent))
-    folder.chmod(0o755)
-    try:
-        answers = run(words[0], folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    answers = run(words[0], course_folder())
     if "--answers" in sys.argv:
         print("\n".join(table(answers)))
     documented(answers)
