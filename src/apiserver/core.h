@@ -17,6 +17,7 @@
 #include "apiserver/rest/turns.h"
 #include "apiserver/server.h"
 #include "base/gate.h"
+#include "base/pace.h"
 #include "json/memory.h"
 #include "kube/patch_type.h"
 #include "kube/shared.h"
@@ -124,6 +125,7 @@ struct Core {
   Image image;
   Fanout fanout;
   Turns turns;
+  Slices slices;  // of long answers
   Resources resources;
   std::optional<NodeAgent> node_agent;
   bool ready = false;

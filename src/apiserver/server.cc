@@ -38,6 +38,7 @@ Core::Core(Env& env_in, store::Store& store_in, ServerOptions options_in)
       image(env_in, store_in),
       fanout(env_in),
       turns(env_in),
+      slices(env_in),
       gate(env_in) {
   authenticator = std::make_unique<Authenticator>(*this);
   authorizer = std::make_unique<Authorizer>(*this);

@@ -141,7 +141,7 @@ Task<Result<Reply>> delete_collection(Core& core, Call& call) {
             unchanged,
             key_prefix(*call.resource, selection->ns),
             "");
-  auto chosen = co_await find_selected(core.env, *call.resource, walk, *selection, 0);
+  auto chosen = co_await find_selected(core.slices, *call.resource, walk, *selection, 0);
   for (const StoredPtr& stored : chosen) {
     const auto reviewed = co_await review_deletion(core, call, stored, request->dry_run);
     if (!reviewed) co_return fail(reviewed.error());
@@ -154,7 +154,7 @@ Task<Result<Reply>> delete_collection(Core& core, Call& call) {
       call.resource->api_version(),
       core.image.revision());
   bool first = true;
-  Pace pace(core.env);
+  Pace pace(core.slices);
   for (const StoredPtr& stored : removed.objects) {
     if (pace.over()) co_await pace.rest();
     if (!stored) continue;

@@ -86,8 +86,8 @@ std::string list_metadata(const Page& page) {
 /// Writes each object of the page behind `body`, with commas between; others have their turn
 /// meanwhile.
 template <typename Write>
-Task<void> write_items(Env& env, const Page& page, std::string& body, Write write) {
-  Pace pace(env);
+Task<void> write_items(Slices& slices, const Page& page, std::string& body, Write write) {
+  Pace pace(slices);
   bool first = true;
   for (const StoredPtr& stored : page.objects) {
     if (pace.over()) co_await pace.rest();
@@ -106,7 +106,7 @@ std::size_t list_bytes(const Page& page, bool whole, std::size_t each) {
 }
 
 /// `fields` empty: whole objects.
-Task<std::string> list_text(Env& env,
+Task<std::string> list_text(Slices& slices,
                             const Resource& resource,
                             const Page& page,
                             const Fields& fields) {
@@ -121,7 +121,7 @@ Task<std::string> list_text(Env& env,
                         resource.api_version(),
                         list_metadata(page));
   }
-  co_await write_items(env, page, body, [&](const Stored& stored, std::string& out) {
+  co_await write_items(slices, page, body, [&](const Stored& stored, std::string& out) {
     if (whole) {
       append_list_item(resource, stored, out);
     } else {
@@ -151,13 +151,13 @@ Result<Fields> list_fields(const Call& call) {
                 shared_name(fmt::format("{} {}", call.resource->api_version(), text))};
 }
 
-Task<std::string> partial_list_text(Env& env, const Page& page) {
+Task<std::string> partial_list_text(Slices& slices, const Page& page) {
   std::string body;
   body.reserve(list_bytes(page, false, kPartialBytes));
   body += fmt::format(
       "{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{},\"items\":[",
       list_metadata(page));
-  co_await write_items(env, page, body, [](const Stored& stored, std::string& out) {
+  co_await write_items(slices, page, body, [](const Stored& stored, std::string& out) {
     out += partial_metadata(stored.object);
   });
   body += "]}\n";
@@ -250,7 +250,7 @@ Task<std::string> table_list_text(Core& core,
   std::string body;
   body.reserve(list_bytes(page, call.target.get("includeObject") == "Object", kPartialBytes));
   body += table_head(call, accepted, list_metadata(page), true);
-  co_await write_items(core.env, page, body, [&](const Stored& stored, std::string& out) {
+  co_await write_items(core.slices, page, body, [&](const Stored& stored, std::string& out) {
     append_row(call, stored, now, out);
   });
   body += "]}\n";
@@ -387,9 +387,9 @@ Task<Result<Reply>> list_objects(Core& core, Call& call, Accepted accepted) {
   if (accepted.form == Form::kTable) {
     text = co_await table_list_text(core, call, accepted, *page);
   } else if (accepted.form == Form::kPartialObjectList) {
-    text = co_await partial_list_text(core.env, *page);
+    text = co_await partial_list_text(core.slices, *page);
   } else {
-    text = co_await list_text(core.env, *call.resource, *page, *fields);
+    text = co_await list_text(core.slices, *call.resource, *page, *fields);
   }
   auto response = co_await list_as_negotiated(core, accepted, std::move(text));
   if (response && plain && !fields->picks.empty())

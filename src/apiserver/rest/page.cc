@@ -176,7 +176,7 @@ Task<Result<Page>> find_page(Core& core, const Call& call, const Selection& sele
   }
   Walk walk(collection.objects(), undone, std::move(prefix), range->after);
   const std::size_t most = range->limit == 0 ? 0 : range->limit + 1;
-  page.objects = co_await find_selected(core.env, resource, walk, selection, most);
+  page.objects = co_await find_selected(core.slices, resource, walk, selection, most);
   if (most == 0 || page.objects.size() < most) co_return page;
   page.objects.pop_back();
   if (selection.everything && there > static_cast<std::int64_t>(page.objects.size())) {

@@ -44,15 +44,11 @@ Error too_many_waiting() {
   return error;
 }
 
-/// What requests and answers count in the shares of their users: a write is read, checked and
-/// stored; an answer is written and encrypted.
-Shares::Cost cost_of(const net::Request& request) {
+/// What a request counts in the share of its user: a write is read, checked and stored.
+Shares::Asked asked_by(const net::Request& request) {
   constexpr Shares::Cost kRead = 2, kWrite = 6;
-  return request.method == "GET" ? kRead : kWrite;
-}
-Shares::Cost cost_of(const net::Response& answer) {
-  constexpr std::size_t kBytes = 4096;
-  return static_cast<Shares::Cost>(answer.body.size() / kBytes);
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  return {reads ? kRead : kWrite, !reads};
 }
 
 bool is_public(std::string_view path) {
@@ -157,7 +153,8 @@ Task<Result<void>> Router::send(const Call& call,
   count(call.request.method, response.status);
   if (!response.headers.has("Cache-Control"))
     response.headers.set("Cache-Control", "no-cache, private");
-  if (!call.request.peer.trusted_user) core_.shares->charge(call.user.name, cost_of(response));
+  if (!call.request.peer.trusted_user)
+    core_.shares->charge(call.user.name, Shares::cost_of_bytes(response.body.size()));
   return writer.send(std::move(response));
 }
 
@@ -316,10 +313,14 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& socket) {
     (void)co_await send(call, writer, error_response(known_user.error()));
     co_return;
   }
-  const Shares::Cost cost = cost_of(call.request);
-  if (!call.request.peer.trusted_user && !core_.shares->goes_now(call.user.name, cost)) {
-    const bool turn = co_await core_.shares->wait(call.user.name, cost);
-    if (!turn) {
+  std::optional<Shares::Turn> turn;
+  if (!call.request.peer.trusted_user) {
+    const Shares::Asked asked = asked_by(call.request);
+    if (auto now = core_.shares->goes_now(call.user.name, asked)) {
+      turn.emplace(std::move(*now));
+    } else if (auto later = co_await core_.shares->wait(call.user.name, asked)) {
+      turn.emplace(std::move(*later));
+    } else {
       (void)co_await send(call, writer, error_response(too_many_waiting()));
       co_return;
     }
@@ -338,6 +339,7 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& socket) {
   }
   if (core_.options.answers && is_for_answers(call.target)) {
     writer.record().begin();
+    turn.reset();  // nothing is stored, and it may take its time
     auto answer = co_await core_.options.answers(answers_call(call));
     writer.record().set_decision(answer.status != http_status_of(Code::kForbidden));
     (void)co_await send(call, writer, std::move(answer));
@@ -373,6 +375,7 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& socket) {
     (void)co_await send(call, writer, error_response(sight.error()));
     co_return;
   }
+  if (is_stream(call.subresource)) turn.reset();  // open as long as somebody types
   co_await serve(call, *sight, writer);
 }
 

@@ -14,6 +14,9 @@ constexpr std::size_t kWaitingMax = 1000;
 /// Long answers that are made at a time, and those of one user that lie in memory: they are of any size.
 constexpr int kMakingMax = 2, kUnsentMax = 2;
 constexpr std::size_t kFlowsMax = 4096;
+/// Writes of one user under way. A commit of so many takes less than a millisecond, and the server
+/// still has enough of them to commit them together.
+constexpr int kWritesMax = 8;
 
 }  // namespace
 
@@ -24,7 +27,7 @@ Shares::Flow& Shares::flow_of(const std::string& user) {
   if (flows_.size() >= kFlowsMax) {
     std::erase_if(flows_, [&](const auto& each) {
       const Flow& flow = each.second;
-      return flow.waiting == 0 && flow.long_unsent == 0 && flow.finish <= now_;
+      return flow.waiting == 0 && flow.writes == 0 && flow.long_unsent == 0 && flow.finish <= now_;
     });
   }
   return flows_[user];
@@ -36,30 +39,60 @@ Shares::Tag Shares::tag(Flow& flow, Cost cost) {
   return start;
 }
 
-bool Shares::goes_now(const std::string& user, Cost cost) {
+std::optional<Shares::Turn> Shares::goes_now(const std::string& user, Asked asked) {
   const Duration now = env_.monotonic();
   if (user != last_user_) {
     if (!last_user_.empty()) several_until_ = now + kSeveralFor;
     last_user_ = user;
   }
-  if (!waiting_.empty()) return false;
-  if (now >= several_until_) return true;
-  if (released_ >= kRound) return false;
-  now_ = tag(flow_of(user), cost);
-  released_ += cost;
-  begin_round();
-  return true;
+  if (!waiting_.empty()) return std::nullopt;
+  Flow* const writer = asked.writes ? &flow_of(user) : nullptr;
+  if (now < several_until_) {
+    if (released_ >= kRound || (writer != nullptr && writer->writes >= kWritesMax))
+      return std::nullopt;
+    now_ = tag(flow_of(user), asked.cost);
+    released_ += asked.cost;
+    begin_round();
+  }
+  if (writer != nullptr) ++writer->writes;
+  return Turn(*this, writer);
 }
 
-Task<bool> Shares::wait(std::string user, Cost cost) {
+Task<std::optional<Shares::Turn>> Shares::wait(std::string user, Asked asked) {
   Flow& flow = flow_of(user);
-  if (flow.waiting >= kWaitingMax) co_return false;
+  if (flow.waiting >= kWaitingMax) co_return std::nullopt;
   ++flow.waiting;
   const std::shared_ptr<Signal> turn = env_.make_signal();
-  waiting_.emplace(std::pair(tag(flow, cost), arrivals_++), Waiter{&flow, cost, turn});
-  begin_round();
+  Waiter waiter{&flow, asked.cost, turn};
+  if (asked.writes && flow.writes >= kWritesMax) {
+    flow.held.push_back(std::move(waiter));
+  } else {
+    if (asked.writes) ++flow.writes;
+    queue(std::move(waiter));
+  }
   co_await turn->wait(Duration::zero());
-  co_return true;
+  co_return Turn(*this, asked.writes ? &flow : nullptr);
+}
+
+void Shares::queue(Waiter waiter) {
+  const Tag start = tag(*waiter.flow, waiter.cost);
+  waiting_.emplace(std::pair(start, arrivals_++), std::move(waiter));
+  begin_round();
+}
+
+void Shares::wrote(Flow& flow) {
+  --flow.writes;
+  if (flow.held.empty() || flow.writes >= kWritesMax) return;
+  ++flow.writes;
+  Waiter next = std::move(flow.held.front());
+  flow.held.pop_front();
+  queue(std::move(next));
+}
+
+std::size_t Shares::waiting() const {
+  std::size_t count = 0;
+  for (const auto& [user, flow] : flows_) count += flow.waiting;
+  return count;
 }
 
 void Shares::charge(const std::string& user, Cost cost) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,10 @@ struct Users {
   int refused = 0;
 
   static Task<void> one(Users& all, std::string user, Shares::Cost cost) {
-    if (!all.shares.goes_now(user, cost)) {
-      const bool turn = co_await all.shares.wait(user, cost);
-      if (!turn) {
+    auto turn = all.shares.goes_now(user, {cost});
+    if (!turn) {
+      auto later = co_await all.shares.wait(user, {cost});
+      if (!later) {
         ++all.refused;
         co_return;
       }
@@ -29,6 +31,16 @@ struct Users {
   }
   void send(const std::string& user, int count, Shares::Cost cost = 2) {
     for (int i = 0; i < count; ++i) loop.spawn(one(*this, user, cost));
+  }
+  static Task<void> write(Users& all, std::string user, Signal& stored) {
+    auto turn = all.shares.goes_now(user, {6, true});
+    std::optional<Shares::Turn> later;
+    if (!turn) {
+      auto given = co_await all.shares.wait(user, {6, true});
+      later.emplace(std::move(*given));
+    }
+    all.order.push_back(user);
+    co_await stored.wait(Duration::zero());
   }
   static Task<void> make_long(Users& all, std::string user, Signal& sent) {
     auto turn = co_await all.shares.begin_long(user);
@@ -54,7 +66,7 @@ struct Users {
 TEST(Shares, AUserAloneNeverWaits) {
   Users all;
   all.loop.run_until_done([](Users& it) -> Task<void> {
-    for (int i = 0; i < 5000; ++i) EXPECT_TRUE(it.shares.goes_now("one", 6));
+    for (int i = 0; i < 5000; ++i) EXPECT_TRUE(it.shares.goes_now("one", {6}).has_value());
     co_return;
   }(all));
 }
@@ -134,6 +146,33 @@ TEST(Shares, AFloodIsRefusedBeforeItFillsTheMemory) {
     EXPECT_LE(it.shares.waiting(), 1000U);
     co_await it.settle(1000);
     EXPECT_EQ(it.order.size() + static_cast<std::size_t>(it.refused), 1501U);
+  }(all));
+}
+
+TEST(Shares, OfOneUserOnlyAFewWritesAreUnderWayWhileThereAreOthers) {
+  Users all;
+  all.loop.run_until_done([](Users& it) -> Task<void> {
+    const auto stored = it.loop.make_signal();
+    it.send("quiet", 1);
+    for (int i = 0; i < 64; ++i) it.loop.spawn(Users::write(it, "flood", *stored));
+    co_await it.settle(200);
+    EXPECT_EQ(it.order.size(), 9U) << "the others have not gone, though nothing else is to be done";
+    EXPECT_EQ(it.shares.waiting(), 56U);
+    it.loop.spawn(Users::write(it, "quiet", *stored));
+    it.send("flood", 1);  // a read of the same user
+    co_await it.settle(20);
+    EXPECT_EQ(it.order.size(), 11U);
+    EXPECT_GE(it.place_of("quiet"), 9);
+    while (it.order.size() < 67) {
+      const std::size_t before = it.order.size();
+      stored->notify();
+      co_await it.settle(40);
+      EXPECT_LE(it.order.size() - before, 8U);
+      if (it.order.size() == before) break;
+    }
+    EXPECT_EQ(it.order.size(), 67U);
+    stored->notify();
+    co_await it.settle(20);
   }(all));
 }
 

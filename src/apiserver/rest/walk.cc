@@ -1,7 +1,6 @@
 #include "apiserver/rest/walk.h"
 
 #include "apiserver/rest/convert.h"
-#include "base/pace.h"
 
 namespace muster::apiserver {
 
@@ -63,11 +62,14 @@ std::string key_prefix(const Resource& resource, const std::string& ns) {
   return resource.info.namespaced && !ns.empty() ? ns + "/" : "";
 }
 
-Task<std::vector<StoredPtr>> find_selected(
-    Env& env, const Resource& resource, Walk& walk, const Selection& selection, std::size_t most) {
+Task<std::vector<StoredPtr>> find_selected(Slices& slices,
+                                           const Resource& resource,
+                                           Walk& walk,
+                                           const Selection& selection,
+                                           std::size_t most) {
   std::vector<StoredPtr> found;
   const auto enough = [&] { return most != 0 && found.size() == most; };
-  Pace pace(env, 16);
+  Pace pace(slices, 16);
   // To take all of them takes no longer than to copy the pointers would.
   while (!enough() && (selection.everything || !pace.over())) {
     const StoredPtr* const next = walk.next();

@@ -8,6 +8,7 @@
 #include "apiserver/core.h"
 #include "apiserver/registry/image.h"
 #include "apiserver/rest/rest.h"
+#include "base/pace.h"
 
 namespace muster::apiserver {
 
@@ -41,7 +42,10 @@ std::string key_prefix(const Resource& resource, const std::string& ns);
 
 /// The first `most` (0: all) that are selected. They are as they were when it was called, however
 /// long it takes; the walk has not been left if as many were found as it may give.
-Task<std::vector<StoredPtr>> find_selected(
-    Env& env, const Resource& resource, Walk& walk, const Selection& selection, std::size_t most);
+Task<std::vector<StoredPtr>> find_selected(Slices& slices,
+                                           const Resource& resource,
+                                           Walk& walk,
+                                           const Selection& selection,
+                                           std::size_t most);
 
 }  // namespace muster::apiserver

@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include "apiserver/rest/shares.h"
 #include "apiserver/rest/walk.h"
+#include "base/pace.h"
 #include "base/strings.h"
 #include "kube/apply/managed.h"
 #include "net/http/query.h"
@@ -103,15 +105,25 @@ Task<bool> Watch::send_initial() {
   const Resource& resource = *call_.resource;
   const Objects unchanged;
   Walk walk(collection_.objects(), unchanged, key_prefix(resource, selection_.ns), "");
-  const auto objects = co_await find_selected(core_.env, resource, walk, selection_, 0);
+  const auto objects = co_await find_selected(core_.slices, resource, walk, selection_, 0);
+  Pace pace(core_.slices);
   for (const StoredPtr& stored : objects) {
+    if (pace.over()) co_await pace.rest();
     add("ADDED", stored);
     if (added() >= kChunkBytes) {
-      const bool sent = co_await flush();
+      const bool sent = co_await flush_initial();
       if (!sent) co_return false;
     }
   }
   if (wanted_.mark_initial_end) add_bookmark(snapshot, true);
+  const bool sent = co_await flush_initial();
+  co_return sent;
+}
+
+/// They are a long list, and count as one.
+Task<bool> Watch::flush_initial() {
+  if (!call_.in_process && !call_.request.peer.trusted_user)
+    core_.shares->charge(call_.user.name, Shares::cost_of_bytes(added()));
   const bool sent = co_await flush();
   co_return sent;
 }

@@ -70,6 +70,7 @@ class Watch {
  private:
   Task<bool> begin();
   Task<bool> send_initial();
+  Task<bool> flush_initial();
   Task<bool> send_older();
   Task<void> follow();
   Task<bool> send_new();
