@@ -1,5 +1,5 @@
 // Checks of HiveD's cells in Chromium: a hollow cluster of four nodes with four GPUs, two virtual clusters. cells.py starts it.
-import { address, api, ask, axe, check, eventually, password, person, play, seen, signIn, tabOf, within } from './page.mjs';
+import { address, api, ask, axe, check, detail, eventually, password, person, play, seen, signIn, tabOf, within } from './page.mjs';
 
 let admin;
 const kubectl = (...words) => ask(`@kubectl ${JSON.stringify(words)}`);
@@ -64,6 +64,30 @@ const parts = {
     await admin.locator('[role=tree][aria-label=vision] [role=treeitem]', { hasText: 'vision/0' }).hover();
     const lit = await eventually(async () => { const names = await admin.locator('.cell-tree li.lit .grow').allInnerTexts(); return names.length === 2 ? names : null; });
     check('46 pointing at a cell lights its pair', lit?.join() === `${holds.sees},vision/0`, `${lit}`);
+  },
+
+  /** Why a job waits whose virtual cluster has no cell left, in the numbers of the command. */
+  async waits() {
+    await create(pod('sees-too', 'vision', 10, 4));
+    await nodeOf('sees-too');
+    await create(pod('sees-later', 'vision', 10, 4));
+    const wait = await eventually(async () => { const w = (await detail(admin, 'default/pod/sees-later')).wait; return /vision/.test(w?.text ?? '') ? w : null; }, 20_000);
+    check('33 cells: the reason names the virtual cluster, and has numbers', /vision/.test(wait?.text ?? '') && /\d/.test(wait?.text ?? ''), async () => JSON.stringify((await detail(admin, 'default/pod/sees-later')).wait));
+    const first = (wait?.text ?? '?').split(';')[0];
+    const said = await eventually(async () => { const s = await ask('@explain sees-later'); return s.includes(first) ? s : null; }, 10_000) ?? await ask('@explain sees-later');
+    check('33 cells: they are those of muster explain', said.includes(first), `${first} and ${said}`);
+    await admin.goto(`${address}/jobs/default/pod/sees-later`);
+    const page = await eventually(async () => { const text = await admin.locator('main').innerText(); return /Why it waits/.test(text) ? text : null; }) ?? await admin.locator('main').innerText();
+    check('33 cells: and of its page', page.toLowerCase().includes(first.toLowerCase()), `${first} and ${page}`);
+    for (const cause of wait?.byCause ?? []) {
+      await admin.getByRole('button', { name: cause.cause }).click();
+      const dialog = admin.getByRole('dialog');
+      const names = await eventually(async () => { const list = await dialog.locator('td.mono').allInnerTexts(); return list.length ? list : null; });
+      check(`33 cells: "${cause.cause}" opens its ${cause.nodes} nodes`, names?.length === cause.nodes, `${names}`);
+      await dialog.getByRole('button', { name: 'Close' }).click();
+    }
+    await kubectl('delete', 'pod', 'sees-too', 'sees-later', '--grace-period=0', '--force');
+    await ask('@idle');
   },
 
   /** A node that somebody cordons, with the portal's own button. */

@@ -11,6 +11,7 @@ from answers import applied
 from chromium import PASSWORD, drive, need_browser, with_password
 from crowd import kubectl
 from visitor import PortalCluster
+from why import explained
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from checks import Checks  # noqa: E402
@@ -51,6 +52,7 @@ def main():
             "@kubectl": lambda arguments: kubectl(muster, arguments),
             "@create": lambda text: applied(muster, text),
             "@tree": lambda _: tree(muster),
+            "@explain": lambda name: explained(muster, name),
             "@idle": lambda _: muster.wait_idle(60),
         }
         program = pathlib.Path(__file__).with_suffix(".mjs")

@@ -156,8 +156,7 @@ const parts = {
       await admin.locator('tbody tr[data-id]').first().waitFor();
     }
     spans.sort((a, b) => a - b);
-    // The budget is 500 ms on a machine that does nothing else (bench/portal); here other suites run beside this one.
-    check(`32 its page is there in ${spans[2]} ms`, spans[2] <= 2000, spans.join());
+    check(`32 its page is there in ${spans[2]} ms (500)`, spans[2] <= within(500), spans.join());
     await admin.goto(`${address}/jobs/default/job/wide/tasks`);
     await admin.locator('section.card tbody tr').nth(3).waitFor();
     check('32 at most 80 rows are in the page', (await admin.locator('section.card tbody tr').count()) <= 80, await admin.locator('section.card tbody tr').count());
