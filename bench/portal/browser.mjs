@@ -93,7 +93,7 @@ const measures = {
       tell(`sort by ${word} to rows on screen`, median(spans), 200, 'ms');
     }
     const spans = [];
-    for (const text of ['llama-0012', 'bert-00', 'gnn-01', 'whisper-002']) {
+    for (const text of ['llama-0012', 'bert-00', 'gnn-001', 'whisper-002']) {
       spans.push(await until(page, `() => { const f = document.querySelector('[data-find]'); f.value = '${text}'; f.dispatchEvent(new Event('input', { bubbles: true })); }`, `() => { const r = document.querySelector('tbody tr[data-id]'); return r && r.textContent.includes('${text}'); }`));
     }
     tell('filter by text to rows on screen', median(spans), 200, 'ms');

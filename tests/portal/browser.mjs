@@ -239,6 +239,14 @@ const parts = {
         const over = await other.evaluate(() => ({ by: document.documentElement.scrollWidth - innerWidth, widest: [...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.table, .map, .gantt-box, .scroll')).slice(0, 3).map((e) => `${e.tagName}.${e.className}`) }));
         check(`56 ${at} does not scroll sideways ${how}`, shown && over.by <= 0, `${over.by} px ${over.widest}`);
       }
+      const id = (await api(admin, 'GET', '/jobs?limit=1')).body.rows[0]?.id;
+      for (const at of id ? [`/jobs/${id}/config`, '/jobs?state=SUSPENDED'] : []) {
+        await other.goto(address + at);
+        const open = other.locator('nav:not(.menu) a[aria-current]').first();
+        await open.waitFor();
+        const seen = () => open.evaluate((a) => { const r = a.getBoundingClientRect(); return r.left >= 0 && r.right <= innerWidth; });
+        check(`56 the open tab of ${at} is in view ${how}`, !!(await eventually(seen, 5000)), async () => JSON.stringify(await open.boundingBox()));
+      }
       // What is below the fold can be reached, also in a dialog that is higher than the screen.
       await other.goto(`${address}/admin/users`);
       await other.getByRole('button', { name: 'Add User' }).click();

@@ -176,7 +176,7 @@ const parts = {
     await kubectl(['patch', 'pod', 'no-image', '--subresource=status', '-p', JSON.stringify({ status: { phase: 'Pending', containerStatuses: [{ name: 'main', image: 'example.com/no-such:1', imageID: '', ready: false, restartCount: 0, state: { waiting } }] } })]);
     await admin.goto(`${address}/jobs/default/pod/no-image`);
     const said = await eventually(async () => { const text = await main(); return /Why it does not start/.test(text) ? text : null; }) ?? await main();
-    check('38 an image that is not found shows reason and advice', /Why it does not start[^]*ErrImagePull[^]*example\.com\/no-such:1[^]*not found[^]*Check the image's name and tag/.test(said), said);
+    check('38 an image that is not found shows reason and advice', /Why it does not start[^]*ErrImagePull[^]*example\.com\/no-such:1[^]*not found[^]*Check the name and the tag of the image/.test(said), said);
     await kubectl(['delete', 'pod', 'no-image', '--grace-period=0', '--force']);
   },
 

@@ -263,7 +263,7 @@ export const zh: Record<string, string> = {
   'Before the last restart': '上次重启之前',
   'of the first {n} tasks': '前 {n} 个任务',
   'Why it does not start': '为何没有启动',
-  'Check the image\'s name and tag, and that this cluster may pull it.': '请检查镜像的名称和标签，以及此集群是否有权拉取它。',
+  'Check the name and the tag of the image, and that this cluster may pull it.': '请检查镜像的名称和标签，以及此集群是否有权拉取它。',
   'evicts {names}': '将驱逐 {names}',
   'Why it waits': '为何等待',
   'as of {time}': '截至 {time}',
