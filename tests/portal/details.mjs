@@ -288,6 +288,7 @@ const parts = {
     check('45 arrow keys name what is on each GPU', /node-\d GPU \d: on-the-map/.test(found ?? ''), said);
     await admin.keyboard.press('Enter');
     check('45 Enter selects its job', !!(await eventually(() => new URL(admin.url()).searchParams.get('sel') === id)), admin.url());
+    await lights(id);
     const cdp = await admin.context().newCDPSession(admin);
     await admin.goto(`${address}/jobs`);
     await settled(admin);
@@ -300,5 +301,48 @@ const parts = {
     await stop(id);
   },
 };
+
+/** A job that is selected is drawn in its full colour on each of its GPUs, and all that others hold is faint. */
+async function lights(id) {
+  const wide = await submit(admin, job('beside', 'sleep 600', { tasks: 2, gpus: 2 }));
+  await becomes(wide, 'RUNNING');
+  const holders = async () => (await Promise.all([id, wide].map(async (j) => (await api(admin, 'GET', `/tasks/${encodeURIComponent(j)}`)).body.rows.flatMap((r) => r.gpus.map((g) => [`${r.node} ${g}`, j]))))).flat();
+  const held = Object.fromEntries((await eventually(async () => { const h = await holders(); return h.length === 6 ? h : null; })) ?? []);
+  await admin.goto(`${address}/topology?z=10`);
+  await settled(admin);
+  // Where each GPU is, as the pointer finds it: the middle of all points that say so.
+  const spots = await admin.evaluate(async () => {
+    const box = document.querySelector('.map');
+    const channel = new MessageChannel();
+    const turn = () => new Promise((done) => { channel.port1.onmessage = () => done(); channel.port2.postMessage(0); });
+    const r = box.getBoundingClientRect();
+    const found = {};
+    for (let y = 10; y < 140; y += 3) for (let x = 10; x < 320; x += 3) {
+      box.dispatchEvent(new PointerEvent('pointermove', { clientX: r.left + x, clientY: r.top + y, bubbles: true }));
+      await turn();
+      await turn();
+      const m = /^(\S+) · GPU (\d+)/.exec(document.querySelector('.hover-card .mono')?.textContent ?? '');
+      if (m) { const s = (found[`${m[1]} ${m[2]}`] ??= { x: 0, y: 0, n: 0 }); s.x += x; s.y += y; s.n++; }
+    }
+    return Object.fromEntries(Object.entries(found).map(([k, s]) => [k, [s.x / s.n, s.y / s.n]]));
+  });
+  check('44 the pointer finds each of eight GPUs', Object.keys(spots).length === 8, JSON.stringify(spots));
+  // At most how far the colour of a point is from the ground.
+  const strength = () => admin.evaluate((spots) => {
+    const canvas = document.querySelector('.map-canvas');
+    const ratio = canvas.width / canvas.clientWidth;
+    const c = canvas.getContext('2d');
+    const ground = /\d+/g[Symbol.match](getComputedStyle(document.querySelector('.map-frame')).backgroundColor).map(Number);
+    return Object.fromEntries(Object.entries(spots).map(([k, [x, y]]) => { const p = c.getImageData(Math.round(x * ratio), Math.round(y * ratio), 1, 1).data; return [k, (p[3] / 255) * [0, 1, 2].reduce((s, i) => s + Math.abs(p[i] - ground[i]), 0)]; }));
+  }, spots);
+  const before = await strength();
+  for (const chosen of [id, wide]) {
+    await admin.goto(`${address}/topology?z=10&sel=${encodeURIComponent(chosen)}`);
+    await settled(admin);
+    const seen = async () => { const now = await strength(); return Object.entries(held).every(([gpu, j]) => (j === chosen ? now[gpu] > 0.9 * before[gpu] : now[gpu] < 0.7 * before[gpu])); };
+    check(`44 all GPUs of ${chosen} light up, and no other`, Object.keys(held).length === 6 && !!(await eventually(seen, 5000)), async () => `${JSON.stringify(held)} ${JSON.stringify(before)} ${JSON.stringify(await strength())}`);
+  }
+  await stop(wide);
+}
 
 await play(parts, ['sign_in']);
