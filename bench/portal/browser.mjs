@@ -128,6 +128,7 @@ const measures = {
     tell('live list: longest task', await page.evaluate(() => globalThis.longest), 50, 'ms');
     tell('live list: received', (bytes - from) / span / 1000, 20, 'kB/s');
     tell('live list: heap at the end', heap, 60, 'MB');
+    tell('live list: heap, more than at the beginning', heap - before.JSHeapUsedSize / 1e6, 3, 'MB');
     await context.close();
   },
   async map() {

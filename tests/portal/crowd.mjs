@@ -102,6 +102,8 @@ const parts = {
     check(`58 its longest task takes ${Math.max(...tasks).toFixed(1)} ms (50)`, Math.max(...tasks) <= 50);
     check(`58 it is told ${((bytes - from) / span / 1000).toFixed(1)} kB/s (20)`, bytes > from && (bytes - from) / span / 1000 <= 20);
     check(`58 its heap has ${heap.toFixed(1)} MB (60)`, heap > 0 && heap <= 60);
+    const grown = heap - before.JSHeapUsedSize / 1e6;
+    check(`58 and is steady: ${grown.toFixed(1)} MB more than 20 s before (3)`, grown <= 3, `${heap} MB`);
     check('58 and at most 80 rows', (await page.evaluate(() => document.querySelectorAll('tbody tr').length)) <= 80);
     await page.context().close();
     const cost = JSON.parse(await ask('@portals 200 15'));

@@ -1,5 +1,5 @@
 /** The windowed table: a real table of which only the rows on screen are in the document. */
-import type { ComponentChildren, JSX } from 'preact';
+import { Component, type ComponentChildren, type JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { LiveRows } from '../live/use';
 import type { Row } from '../live/reduce';
@@ -39,18 +39,31 @@ export interface RowsProps<R extends Row> {
   headClass?: string;
 }
 
-/** A line as it was made last, and what it was made of. */
-interface Line<R> { row: R; index: number; columns: Column<R>[]; cursor: boolean; selected: boolean; hot: boolean; phone: boolean; age: number; made: JSX.Element }
-
+interface LineProps<R> { row: R; index: number; columns: Column<R>[]; cursor: boolean; selected: boolean; hot: boolean; age: number; phone: ((row: R) => ComponentChildren) | undefined; onRow: ((row: R, e: MouseEvent) => void) | undefined }
 /**
  * A line is made anew only when something of it differs: its row (another object), its place, what marks it, the columns
  * (the same array means the same columns) or the minute, for texts with an age. Of a list that changes four times a second
- * nearly all lines stay, and Preact passes over an element that it knows.
+ * nearly all lines stay.
  */
+class Line<R extends Row> extends Component<LineProps<R>> {
+  override shouldComponentUpdate(next: LineProps<R>): boolean {
+    const p = this.props;
+    return p.row !== next.row || p.index !== next.index || p.columns !== next.columns || p.cursor !== next.cursor || p.selected !== next.selected || p.hot !== next.hot || p.age !== next.age || !p.phone !== !next.phone;
+  }
+
+  override render({ row, index, columns, cursor, selected, hot, phone, onRow }: LineProps<R>): JSX.Element {
+    return (
+      <tr aria-rowindex={index + 2} class={cursor ? 'cursor' : ''} aria-selected={selected || cursor ? true : undefined} data-id={row.id}
+        onClick={onRow ? (e) => { if (!(e.target as HTMLElement).closest('a,button,input')) this.props.onRow?.(row, e); } : undefined}>
+        {phone ? <td>{phone(row)}</td> : columns.map((c) => <td key={c.key} class={`${c.num ? 'num ' : ''}${c.cls ?? ''}`}>{c.cell(row, index, hot)}</td>)}
+      </tr>
+    );
+  }
+}
+
 export function Rows<R extends Row>(p: RowsProps<R>): JSX.Element {
   const now = useRef(p);
   now.current = p;
-  const lines = useRef(new Map<string, Line<R>>());
   const [hot, setHot] = useState({ pointer: '', focus: '' });
   const at = (which: keyof typeof hot, target: EventTarget | null): void => { const id = (target as HTMLElement | null)?.closest?.('tr')?.dataset['id'] ?? ''; if (id !== hot[which]) setHot({ ...hot, [which]: id }); };
   const box = useRef<HTMLDivElement>(null);
@@ -81,27 +94,15 @@ export function Rows<R extends Row>(p: RowsProps<R>): JSX.Element {
   }, [first, end, list.window, total]);
 
   const age = minute.value;
-  const line = (row: R, index: number): JSX.Element => {
-    const what = { row, index, columns: p.columns, cursor: p.cursor === row.id, selected: !!p.selected?.(row.id), hot: hot.pointer === row.id || hot.focus === row.id, phone: !!p.phone, age };
-    const last = lines.current.get(row.id);
-    if (last && (Object.keys(what) as (keyof typeof what)[]).every((k) => last[k] === what[k])) return last.made;
-    const made = (
-      <tr key={row.id} aria-rowindex={index + 2} class={what.cursor ? 'cursor' : ''} aria-selected={what.selected || what.cursor ? true : undefined} data-id={row.id}
-        onClick={p.onRow ? (e) => { if (!(e.target as HTMLElement).closest('a,button,input')) now.current.onRow?.(row, e); } : undefined}>
-        {p.phone ? <td>{p.phone(row)}</td> : p.columns.map((c) => <td key={c.key} class={`${c.num ? 'num ' : ''}${c.cls ?? ''}`}>{c.cell(row, index, what.hot)}</td>)}
-      </tr>
-    );
-    lines.current.set(row.id, { ...what, made });
-    return made;
-  };
+  const click = (row: R, e: MouseEvent): void => now.current.onRow?.(row, e);
   const rows: JSX.Element[] = [];
   for (let i = first; i < end; i++) {
     const id = list.shown[i - list.window[0]];
     const row = id === undefined ? undefined : list.rows.get(id);
     if (!row) { rows.push(<tr key={`gap${i}`} class="ghost" aria-rowindex={i + 2}><td colSpan={p.columns.length}><span class="bar8" style={{ width: '160px' }} /></td></tr>); continue; }
-    rows.push(line(row, i));
+    // Its click is passed on by `now`: a line that is not made anew has the functions of the time when it was.
+    rows.push(<Line key={row.id} row={row} index={i} columns={p.columns} cursor={p.cursor === row.id} selected={!!p.selected?.(row.id)} hot={hot.pointer === row.id || hot.focus === row.id} age={age} phone={p.phone} onRow={p.onRow ? click : undefined} />);
   }
-  if (lines.current.size > 4 * (end - first)) for (const id of lines.current.keys()) if (!list.rows.has(id)) lines.current.delete(id);
   const many = p.phone ? 1 : p.columns.length;
   const head = useMemo(() => (
     <>
