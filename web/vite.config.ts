@@ -19,7 +19,7 @@ export default defineConfig({
     rollupOptions: {
       input: { index: 'index.html', terminal: 'terminal.html' },
       // What the first page needs is one file: few requests count more than fine cuts.
-      output: { codeSplitting: { groups: [{ name: 'core', test: /\/(preact|@preact)\/|\/src\/(state|live|shapes|parts\/(glyph|icon|small|dialog|rows|window|sharebar|why)|text\/index|api|format|app|pages\/(login|home|jobs))/ }] } },
+      output: { codeSplitting: { groups: [{ name: 'core', test: /\/(preact|@preact)\/|\/src\/(state|live|shapes|parts\/(glyph|icon|small|dialog|rows|reveal|window|sharebar|why)|text\/index|api|format|app|pages\/(login|home|jobs))/ }] } },
     },
   },
 });

@@ -40,6 +40,10 @@ bool below(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
+bool is_rest_login(const net::Target& target) {
+  return below(target.path, "/rest-server") && target.path.ends_with("/authn/basic/login");
+}
+
 /// What a request is about, if it changes something; else a deed without verb. Who it was is known
 /// later, but for OpenPAI's API: there its token tells, and is believed only if it was good.
 Deed deed_of(const net::Request& request, const net::Target& target) {
@@ -59,6 +63,10 @@ Deed deed_of(const net::Request& request, const net::Target& target) {
   if (parts.size() == 3) {
     const auto claims = json::parse(base64url_decode(parts[1]).value_or(""));
     if (claims) deed.user = json::text_at(*claims, "username");
+  }
+  if (is_rest_login(target)) {
+    const auto body = json::parse(request.body);
+    if (body) deed.user = json::text_at(*body, "username");
   }
   return deed;
 }
@@ -334,10 +342,12 @@ Task<void> Portal::Impl::serve(net::Request request, net::ResponseWriter& plain)
     co_return;
   }
   Deed deed = deed_of(request, *target);
+  const bool signs_in = is_rest_login(*target);
   co_await route(std::move(request), std::move(*target), writer, deed);
   if (deed.verb.empty()) co_return;
   deed.code = writer.status();
-  if (deed.code == 401) deed.user.clear();
+  // Nobody is who they say they are until they have shown it.
+  if (deed.code == 401 || (signs_in && deed.code >= 300)) deed.user.clear();
   deed.text = writer.said();
   trail.note(deed);
 }

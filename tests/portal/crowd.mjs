@@ -102,6 +102,8 @@ const parts = {
     check(`58 its longest task takes ${Math.max(...tasks).toFixed(1)} ms (50)`, Math.max(...tasks) <= 50);
     check(`58 it is told ${((bytes - from) / span / 1000).toFixed(1)} kB/s (20)`, bytes > from && (bytes - from) / span / 1000 <= 20);
     check(`58 its heap has ${heap.toFixed(1)} MB (60)`, heap > 0 && heap <= 60);
+    const grown = heap - before.JSHeapUsedSize / 1e6;
+    check(`58 and is steady: ${grown.toFixed(1)} MB more than 20 s before (3)`, grown <= 3, `${heap} MB`);
     check('58 and at most 80 rows', (await page.evaluate(() => document.querySelectorAll('tbody tr').length)) <= 80);
     await page.context().close();
     const cost = JSON.parse(await ask('@portals 200 15'));
@@ -156,8 +158,7 @@ const parts = {
       await admin.locator('tbody tr[data-id]').first().waitFor();
     }
     spans.sort((a, b) => a - b);
-    // The budget is 500 ms on a machine that does nothing else (bench/portal); here other suites run beside this one.
-    check(`32 its page is there in ${spans[2]} ms`, spans[2] <= 2000, spans.join());
+    check(`32 its page is there in ${spans[2]} ms (500)`, spans[2] <= within(500), spans.join());
     await admin.goto(`${address}/jobs/default/job/wide/tasks`);
     await admin.locator('section.card tbody tr').nth(3).waitFor();
     check('32 at most 80 rows are in the page', (await admin.locator('section.card tbody tr').count()) <= 80, await admin.locator('section.card tbody tr').count());

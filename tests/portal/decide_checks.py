@@ -11,6 +11,7 @@ import statistics
 import sys
 import time
 
+from load import cpu_s
 from visitor import API, PortalCluster, Visitor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -131,16 +132,16 @@ def evicted_as_said(script, decision, before):
 
 
 def play(muster, script, dice, states):
-    """(how often each verdict, what went wrong, milliseconds of asking)."""
+    """(how often each verdict, what went wrong, milliseconds of processor time for each question)."""
     seen, wrong, spans = {}, [], []
     for number in range(states):
         manifest = job(dice, number)
         name = manifest["metadata"]["name"]
         muster.wait_idle(60)
         before = running(script)
-        begun = time.monotonic()
+        begun = cpu_s(muster)
         status, checked = script.post("/check", manifest)
-        spans.append((time.monotonic() - begun) * 1000)
+        spans.append((cpu_s(muster) - begun) * 1000)
         decision = checked.get("decision") if status == 200 else None
         if not decision:
             wrong.append(f"{name}: no decision: {status} {checked}")
@@ -202,8 +203,10 @@ def main():
     enough = all(seen.get(verdict, 0) >= asked.states // 40 for verdict in ("starts", "waits", "evicts"))
     check("[42] there was enough of each verdict", enough, seen)
     p95 = statistics.quantiles(spans, n=20)[-1]
-    # The budget is 20 ms on a machine that does nothing else (bench/portal); here other suites run beside this one.
-    check(f"[43] a check takes {statistics.median(spans):.0f} ms, 95 in 100 at most {p95:.0f} ms", p95 <= 500, spans)
+    # The server's processor time: others run beside this one. On a quiet machine bench/portal looks at the time that passes.
+    check(
+        f"[43] a check takes {statistics.median(spans):.1f} ms, 95 in 100 at most {p95:.1f} ms (20)", p95 <= 20, spans
+    )
     return check.close()
 
 

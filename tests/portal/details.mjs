@@ -1,7 +1,7 @@
 // What people look at closely, in Chromium on real pods. details.py starts the cluster.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { address, api, ask, check, detail, editorText, eventually, password, person, play, seen, settled, signIn, submit, tabOf, tasksOf, writeEditor } from './page.mjs';
+import { address, api, ask, check, detail, editorText, eventually, password, person, play, seen, settled, signIn, submit, tabOf, tasksOf, within, writeEditor } from './page.mjs';
 
 let admin;
 const MARKUP = '<img src=x onerror=globalThis.hurt=1>';
@@ -47,6 +47,27 @@ const parts = {
     const wanted = Array.from({ length: count }, (_, i) => `line ${i + 1} of many\n`).join('');
     const sum = (text) => createHash('sha256').update(text).digest('hex');
     check('35 the download is the log byte for byte', sum(readFileSync(await file.path())) === sum(wanted));
+    await stop(id);
+  },
+
+  /** From the moment a line is printed to the frame that shows it. */
+  async quick_log() {
+    const id = await submit(admin, job('ticks', 'while :; do echo tick $(date +%s%N); sleep 0.2; done'));
+    await becomes(id, 'RUNNING');
+    await openLog(id);
+    const limit = within(500);
+    const late = await admin.evaluate(async () => {
+      const spans = [];
+      let last = '';
+      const end = performance.now() + 8000;
+      while (performance.now() < end) {
+        const at = /tick (\d{13})\d{6}/.exec([...document.querySelectorAll('.log .line')].at(-1)?.textContent ?? '')?.[1];
+        if (at && at !== last) { last = at; spans.push(Date.now() - Number(at)); }
+        await new Promise(requestAnimationFrame);
+      }
+      return spans.slice(3).sort((a, b) => a - b);
+    });
+    check(`35 the log follows: the median of ${late.length} lines is on screen after ${late[late.length >> 1]} ms, nine in ten after ${late[Math.floor(late.length * 0.9)]} ms (500)`, late.length > 15 && late[Math.floor(late.length * 0.9)] <= limit, late.join());
     await stop(id);
   },
 
@@ -139,13 +160,24 @@ const parts = {
   },
 
   async endings() {
-    for (const [code, command, words] of [[1, 'exit 1', /Exit 1/], [127, 'no-such-program', /Exit 127[^]*(PATH|found)/], [137, "sh -c 'kill -9 $PPID'", /Exit 137[^]*(killed|memory)/i]]) {
+    for (const [code, command, words] of [[1, 'exit 1', /Exit 1: the program ended with an error[^]*last lines of its log/], [127, 'no-such-program', /Exit 127: the command was not found[^]*Check its name/], [137, "sh -c 'kill -9 $PPID'", /Exit 137: killed[^]*memory/]]) {
       const id = await submit(admin, job(`ends-${code}`, command));
       await becomes(id, 'FAILED');
       await admin.goto(`${address}/jobs/${id}`);
       const box = await eventually(async () => { const said = await admin.locator('.toned-FAILED').first().innerText(); return words.test(said) ? said : null; });
       check(`38 exit code ${code} shows reason and advice`, !!box && box.split('\n').filter((l) => l.trim()).length >= 3, async () => main());
     }
+  },
+
+  /** An image that is not there: as the kubelet of a node writes it down. This cluster takes the machine's files instead of images. */
+  async image() {
+    await create({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'no-image', namespace: 'default' }, spec: { nodeName: 'node-of-others', restartPolicy: 'Never', containers: [{ name: 'main', image: 'example.com/no-such:1' }] } });
+    const waiting = { reason: 'ErrImagePull', message: 'failed to pull and unpack image "example.com/no-such:1": not found' };
+    await kubectl(['patch', 'pod', 'no-image', '--subresource=status', '-p', JSON.stringify({ status: { phase: 'Pending', containerStatuses: [{ name: 'main', image: 'example.com/no-such:1', imageID: '', ready: false, restartCount: 0, state: { waiting } }] } })]);
+    await admin.goto(`${address}/jobs/default/pod/no-image`);
+    const said = await eventually(async () => { const text = await main(); return /Why it does not start/.test(text) ? text : null; }) ?? await main();
+    check('38 an image that is not found shows reason and advice', /Why it does not start[^]*ErrImagePull[^]*example\.com\/no-such:1[^]*not found[^]*Check the name and the tag of the image/.test(said), said);
+    await kubectl(['delete', 'pod', 'no-image', '--grace-period=0', '--force']);
   },
 
   /** It has a node, and does not come to run there: that is said, and why. */
@@ -199,10 +231,25 @@ const parts = {
     await admin.getByRole('button', { name: 'Views' }).click();
     await admin.getByRole('button', { name: 'mine', exact: true }).click();
     check('27 and a saved view', await same(admin), async () => `${admin.url()} ${JSON.stringify(await look(admin))}`);
-    await admin.goto(`${address}/jobs?q=linked&group=user`);
-    const grouped = await eventually(async () => { const said = await main(); return /3/.test(said) && /linked/.test(said + admin.url()) ? said : null; });
     await admin.reload();
-    check('27 groups survive a reload', !!grouped && /group=user/.test(admin.url()) && !!(await eventually(async () => /admin|–|3/.test(await main()))), main);
+    check('27 all of it survives a reload', await same(admin), async () => `${admin.url()} ${JSON.stringify(await look(admin))}`);
+    await admin.goto(`${address}/jobs?q=linked`);
+    await admin.getByRole('button', { name: /^Group by/ }).click();
+    await admin.locator('.float').getByRole('button', { name: 'User', exact: true }).click();
+    const groups = async (page) => JSON.stringify(await page.locator('main table tbody tr').evaluateAll((all) => all.map((r) => [...r.cells].map((c) => c.textContent.trim()))));
+    const grouped = await eventually(async () => { const g = await groups(admin); return /group=user/.test(admin.url()) && /admin/.test(g) && /"3"/.test(g) ? g : null; });
+    check('27 jobs are grouped by user', !!grouped, async () => `${admin.url()} ${await groups(admin)}`);
+    const sameGroups = async (page) => !!grouped && !!(await eventually(async () => (await groups(page)) === grouped && /group=user/.test(page.url())));
+    await admin.reload();
+    check('27 groups survive a reload', await sameGroups(admin), () => groups(admin));
+    const third = await person();
+    await signIn(third, 'admin', password, admin.url().slice(address.length));
+    check('27 and a second browser with the link', await sameGroups(third), () => groups(third));
+    await third.context().close();
+    await admin.getByRole('link', { name: /^Failed/ }).click();
+    await admin.waitForURL(/state=FAILED/);
+    await admin.goBack();
+    check('27 and going back', await sameGroups(admin), () => groups(admin));
     await stop(...ids);
   },
 
@@ -241,6 +288,7 @@ const parts = {
     check('45 arrow keys name what is on each GPU', /node-\d GPU \d: on-the-map/.test(found ?? ''), said);
     await admin.keyboard.press('Enter');
     check('45 Enter selects its job', !!(await eventually(() => new URL(admin.url()).searchParams.get('sel') === id)), admin.url());
+    await lights(id);
     const cdp = await admin.context().newCDPSession(admin);
     await admin.goto(`${address}/jobs`);
     await settled(admin);
@@ -253,5 +301,48 @@ const parts = {
     await stop(id);
   },
 };
+
+/** A job that is selected is drawn in its full colour on each of its GPUs, and all that others hold is faint. */
+async function lights(id) {
+  const wide = await submit(admin, job('beside', 'sleep 600', { tasks: 2, gpus: 2 }));
+  await becomes(wide, 'RUNNING');
+  const holders = async () => (await Promise.all([id, wide].map(async (j) => (await api(admin, 'GET', `/tasks/${encodeURIComponent(j)}`)).body.rows.flatMap((r) => r.gpus.map((g) => [`${r.node} ${g}`, j]))))).flat();
+  const held = Object.fromEntries((await eventually(async () => { const h = await holders(); return h.length === 6 ? h : null; })) ?? []);
+  await admin.goto(`${address}/topology?z=10`);
+  await settled(admin);
+  // Where each GPU is, as the pointer finds it: the middle of all points that say so.
+  const spots = await admin.evaluate(async () => {
+    const box = document.querySelector('.map');
+    const channel = new MessageChannel();
+    const turn = () => new Promise((done) => { channel.port1.onmessage = () => done(); channel.port2.postMessage(0); });
+    const r = box.getBoundingClientRect();
+    const found = {};
+    for (let y = 10; y < 140; y += 3) for (let x = 10; x < 320; x += 3) {
+      box.dispatchEvent(new PointerEvent('pointermove', { clientX: r.left + x, clientY: r.top + y, bubbles: true }));
+      await turn();
+      await turn();
+      const m = /^(\S+) · GPU (\d+)/.exec(document.querySelector('.hover-card .mono')?.textContent ?? '');
+      if (m) { const s = (found[`${m[1]} ${m[2]}`] ??= { x: 0, y: 0, n: 0 }); s.x += x; s.y += y; s.n++; }
+    }
+    return Object.fromEntries(Object.entries(found).map(([k, s]) => [k, [s.x / s.n, s.y / s.n]]));
+  });
+  check('44 the pointer finds each of eight GPUs', Object.keys(spots).length === 8, JSON.stringify(spots));
+  // At most how far the colour of a point is from the ground.
+  const strength = () => admin.evaluate((spots) => {
+    const canvas = document.querySelector('.map-canvas');
+    const ratio = canvas.width / canvas.clientWidth;
+    const c = canvas.getContext('2d');
+    const ground = /\d+/g[Symbol.match](getComputedStyle(document.querySelector('.map-frame')).backgroundColor).map(Number);
+    return Object.fromEntries(Object.entries(spots).map(([k, [x, y]]) => { const p = c.getImageData(Math.round(x * ratio), Math.round(y * ratio), 1, 1).data; return [k, (p[3] / 255) * [0, 1, 2].reduce((s, i) => s + Math.abs(p[i] - ground[i]), 0)]; }));
+  }, spots);
+  const before = await strength();
+  for (const chosen of [id, wide]) {
+    await admin.goto(`${address}/topology?z=10&sel=${encodeURIComponent(chosen)}`);
+    await settled(admin);
+    const seen = async () => { const now = await strength(); return Object.entries(held).every(([gpu, j]) => (j === chosen ? now[gpu] > 0.9 * before[gpu] : now[gpu] < 0.7 * before[gpu])); };
+    check(`44 all GPUs of ${chosen} light up, and no other`, Object.keys(held).length === 6 && !!(await eventually(seen, 5000)), async () => `${JSON.stringify(held)} ${JSON.stringify(before)} ${JSON.stringify(await strength())}`);
+  }
+  await stop(wide);
+}
 
 await play(parts, ['sign_in']);

@@ -1,7 +1,7 @@
 // The course's experiments L2 to L7 in the portal, from signing in to the result. Configurations and jobs are the course's own files.
 import { readFileSync } from 'node:fs';
 import { readMap } from './look.mjs';
-import { address, api, ask, axe, check, detail, eventually, password, person, play, root, say, seen, signIn, submit, writeEditor } from './page.mjs';
+import { address, api, ask, audited, axe, check, detail, eventually, password, person, play, root, say, seen, signIn, submit, writeEditor } from './page.mjs';
 
 const LAB = `${root}/tests/data/lab6/`;
 const text = (name) => readFileSync(LAB + name, 'utf8');
@@ -35,6 +35,14 @@ async function decisionOf(page, file) {
     const said = await card.innerText();
     return (await settled()) ? said : null;
   });
+}
+/** The same of a text that is written. */
+async function decisionOfText(page, yaml, name) {
+  await page.goto(`${address}/submit`);
+  await writeEditor(page, yaml);
+  const card = page.getByRole('status', { name: 'Decision' });
+  const settled = async () => (await editorHas(page, name)) && !(await card.getAttribute('class')).includes('asking');
+  return eventually(async () => { if (!(await settled())) return null; const said = await card.innerText(); return (await settled()) && !/Nothing to|Write/.test(said) ? said : null; });
 }
 const editorHas = (page, file) => page.evaluate((name) => document.querySelector('.editor').shadowRoot.querySelector('.cm-content').innerText.includes(name), `name: ${file.replace('.yaml', '')}`);
 /** The dialog that is open, in the eyes of axe. */
@@ -197,13 +205,15 @@ const parts = {
     check('22 the legend counts one opportunistic GPU', !!(await eventually(async () => /1\s*of them opportunistic/.test(await main(alice)))), await main(alice));
     check('22 the tree says opportunistic', !!(await eventually(async () => /opportunistic/.test(await alice.locator('.cell-tree').innerText()))), async () => alice.locator('.cell-tree').innerText());
     await alice.goto(`${address}/`);
-    const row = await eventually(async () => { const r = alice.getByRole('row', { name: /default/ }).first(); const said = await r.innerText(); return /\n?0\t?/.test(said) ? said.split(/\s+/) : null; });
+    // The column of what is used, by its head.
+    const usedOf = (name) => alice.evaluate((name) => { const table = [...document.querySelectorAll('table')].find((x) => [...x.querySelectorAll('th')].some((h) => h.textContent.trim() === 'Used')); const at = [...(table?.querySelectorAll('thead th') ?? [])].findIndex((h) => h.textContent.trim() === 'Used'); return [...(table?.querySelectorAll('tbody tr') ?? [])].find((r) => r.cells[0].textContent.trim() === name)?.cells[at]?.textContent.trim() ?? null; }, name);
+    const row = await eventually(async () => (await usedOf('default')) === '0' && (await usedOf('vc1')) === '1');
     const vcs = (await api(alice, 'GET', '/tenants')).body.value;
     const by = Object.fromEntries(vcs.map((v) => [v.name, v]));
-    check('22 Home shows default with nothing used', by.default?.used.gpus === 0 && !!row, JSON.stringify(by.default));
+    check('22 Home shows default with nothing used, and vc1 with its one GPU', by.default?.used.gpus === 0 && !!row, async () => `${await usedOf('default')}, ${await usedOf('vc1')}: ${await main(alice)}`);
     check('48 opportunistic use is counted apart and never as used', by.vc1?.used.gpus === 1 && by.vc1?.oppo.gpus === 1 && by.default?.lent.gpus === 1, JSON.stringify(by));
     const rest = (await api(admin, 'GET', '/pai/virtual-clusters')).body;
-    check('48 the numbers are those of REST', Object.entries(rest).every(([n, v]) => v.resourcesUsed.gpu === by[n].used.gpus && v.resourcesGuaranteed.gpu === by[n].guarantee.gpus && v.resourcesTotal.gpu === by[n].total.gpus && v.resourcesUsed.cpu * 1000 === by[n].used.cpuMilli), JSON.stringify(rest));
+    check('48 the numbers are those of REST', Object.entries(rest).every(([n, v]) => v.resourcesUsed.gpu === by[n].used.gpus && v.resourcesGuaranteed.gpu === by[n].guarantee.gpus && v.resourcesTotal.gpu === by[n].total.gpus && v.resourcesUsed.cpu * 1000 === by[n].used.cpuMilli && v.resourcesUsed.memory * 2 ** 20 === by[n].used.memoryBytes), JSON.stringify([rest, by]));
     const cells = (await api(alice, 'GET', '/cells')).body;
     const command = JSON.parse(await ask('@muster hived tree -o json'));
     check('46 /cells says what muster hived tree says', JSON.stringify(cells) === JSON.stringify(command), `${JSON.stringify(cells).slice(0, 300)} and ${JSON.stringify(command).slice(0, 300)}`);
@@ -232,7 +242,9 @@ const parts = {
     const preview = await eventually(async () => { const said = await main(admin); return /rides-along/.test(said) ? said : null; });
     const told = await ask(`@muster hived check ${LAB}hived-config-b.yaml`);
     check('51 the preview lists the gang and what becomes of it', !!preview && /opportunistic|cells that are gone/.test(preview), preview);
-    check('51 as muster hived check does', /rides-along/.test(told), told);
+    const effect = /rides-along\S* \(\S*\): (.+?) \d+ of \d+ gangs unchanged/.exec(told)?.[1] ?? '?';
+    const row = await admin.locator('tr', { hasText: 'rides-along' }).getAttribute('title');
+    check('51 as muster hived check does', row === effect && /keeps running as opportunistic/.test(effect), `${effect} and ${row}`);
     check('51 B is applied', !!(await configure('hived-config-b.yaml')), await main(admin));
     check('51 the pod runs on', (await tasks(alice, 'alice~rides-along'))[0]?.pod === pod && (await state(alice, 'alice~rides-along')) === 'RUNNING');
     await clear('alice~rides-along');
@@ -298,8 +310,8 @@ const parts = {
     const refused = await byImport(alice, 'x-6-four.yaml');
     check('24 a gang of four is refused with REST\'s own words', /Job requests 4 SKUs, exceeds maximum 2 SKUs in VC default\./.test(refused ?? ''), refused);
     if (!features.includes('decide')) { say('SKIPPED 24 decisions before submission: this server does not decide beforehand'); return; }
-    for (const [file, said] of [['x-6-four.yaml', /Refused[^]*Job requests 4 SKUs, exceeds maximum 2 SKUs in VC default\./], ['x-7-wide.yaml', /Can never run/], ['x-7-four.yaml', /Would start now[^]*2 of 4/]]) {
-      const card = await decisionOf(alice, file);
+    for (const [file, said] of [['x-6-four.yaml', /Refused[^]*Job requests 4 SKUs, exceeds maximum 2 SKUs in VC default\./], ['x-7-wide.yaml', /Can never run/], ['x-6-four.yaml, opportunistic', /Can never run/], ['x-7-four.yaml', /Would start now[^]*2 of 4/]]) {
+      const card = file.endsWith('.yaml') ? await decisionOf(alice, file) : await decisionOfText(alice, text('x-6-four.yaml').replace(/jobPriorityClass: \w+/, 'jobPriorityClass: oppo').replace(/^name: .*$/m, 'name: x-6-four-oppo'), 'x-6-four-oppo');
       check(`24 the card for ${file}`, said.test(card ?? ''), card);
     }
   },
@@ -320,6 +332,26 @@ const parts = {
     check('18 elsewhere it is 403', (await rest('/users/alice', `Bearer ${token}`)) === 403, await rest('/users/alice', `Bearer ${token}`));
     await alice.getByRole('button', { name: 'Revoke a script' }).click();
     check('18 after revoking it is 401', !!(await eventually(async () => (await rest('/jobs', `Bearer ${token}`)) === 401)));
+    check('18 as Basic, too', (await rest('/jobs', basic)) === 401, await rest('/jobs', basic));
+  },
+
+  /** Links of OpenPAI's own pages lead to pages that show the same. */
+  async old_links() {
+    const alice = people.alice;
+    const shows = async (what, link, seen) => { await alice.goto(address + link); check(`26 ${what}`, !!(await eventually(seen)), async () => `${alice.url()} ${await main(alice)}`); };
+    const rows = () => alice.locator('tbody tr[data-id]').evaluateAll((all) => all.map((r) => r.dataset.id));
+    const [one] = [(await api(alice, 'GET', '/jobs?state=SUCCEEDED&kind=openpai&user=alice&limit=1')).body.rows[0]];
+    const [user, name] = one.id.split('~');
+    await shows('a job', `/job-detail.html?username=${user}&jobName=${name}`, async () => (await alice.locator('h1').innerText()).includes(name) && /Succeeded/.test(await main(alice)));
+    await shows('its events', `/job-event.html?userName=${user}&jobName=${name}`, async () => alice.url().endsWith(`/jobs/${one.id}/events`) && (await alice.locator('h1').innerText()).includes(name));
+    const task = (await tasks(alice, one.id))[0];
+    await shows('one of its tasks', `/task-attempt.html?userName=${user}&jobName=${name}&taskRoleName=${task.role}&taskIndex=${task.index}`, async () => { const ids = await alice.locator('section.card tbody td.name').allInnerTexts(); return ids.length === 1 && ids[0].trim() === task.id; });
+    await shows('a clone', `/submit.html?op=resubmit&type=job&user=${user}&jobName=${name}`, async () => new RegExp(`name: ${name}\\S+`).test(await alice.evaluate(() => document.querySelector('.editor')?.shadowRoot?.querySelector('.cm-content')?.innerText)));
+    const wanted = async (query) => (await api(alice, 'GET', `/jobs?limit=100&${query}`)).body.rows.map((r) => r.id);
+    for (const [link, query] of [['status=Succeeded', 'state=SUCCEEDED'], ['status=Succeeded,Failed&user=alice', 'state=SUCCEEDED,FAILED&user=alice'], ['keyword=config', 'q=config'], ['vcName=vc1', 'vc=vc1'], ['jobPriority=oppo', 'prio=oppo'], ['vcName=default&status=Succeeded&user=alice&keyword=config', 'vc=default&state=SUCCEEDED&user=alice&q=config']]) {
+      const ids = await wanted(query);
+      await shows(`the list with ${link}: ${ids.length} jobs`, `/job-list.html?${link}`, async () => ids.length > 0 && JSON.stringify(await rows()) === JSON.stringify(ids));
+    }
   },
 
   async audit() {
@@ -328,6 +360,7 @@ const parts = {
     check('54 the audit knows who applied the configuration', has((r) => r.user === 'admin' && r.object === 'hived' && r.verb === 'PUT' && r.code < 300 && r.from), JSON.stringify(rows.slice(0, 3)));
     check('54 and who submitted and was refused', has((r) => r.user === 'alice' && r.code === 403), JSON.stringify(rows.filter((r) => r.user === 'alice').slice(0, 5)));
     check('54 no password is in it', !JSON.stringify(rows).includes('-password"'));
+    await audited(admin);
     check('4 nothing broke the policy, nothing went elsewhere', seen.policy.length === 0 && seen.foreign.length === 0, [...seen.policy, ...seen.foreign].join(' '));
   },
 };

@@ -9,7 +9,9 @@ import * as look from './look.mjs';
 export const [address, password, root, ...only] = process.argv.slice(2);
 const require = createRequire(`${root}/web/package.json`);
 const { chromium } = require('playwright-core');
-const ARGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const ARGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync',
+  // Nothing but this machine can be reached: whatever a page shows, it has from here.
+  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'];
 export const say = (line) => process.stdout.write(`${line}\n`);
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 /** Asks chromium.py for something; its answer is one line. */
@@ -25,13 +27,21 @@ export function check(what, holds, seen = '') {
 
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ARGS });
 /** What pages did that they must not: other hosts, errors, breaches of the policy. */
-export const seen = { foreign: [], errors: [], policy: [] };
+export const seen = { foreign: [], errors: [], policy: [], deeds: [] };
+/** Requests that change something, as the audit has to name them; questions that need a body are none (portal.cc). */
+function deed(response) {
+  const request = response.request();
+  const { pathname } = new URL(response.url());
+  if (['GET', 'HEAD', 'OPTIONS'].includes(request.method()) || /check$|\/whatif$/.test(pathname)) return;
+  seen.deeds.push({ verb: request.method(), object: decodeURIComponent(pathname).replace(/^\/api\/portal\/v1\//, ''), code: response.status() });
+}
 export async function person(options = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ignoreHTTPSErrors: true, locale: 'en-GB', acceptDownloads: true, ...options });
   await context.addInitScript(() => addEventListener('securitypolicyviolation', (e) => console.error(`POLICY ${e.violatedDirective} ${e.blockedURI}`)));
   const page = await context.newPage();
   page.on('request', (r) => { if (!r.url().startsWith(address) && !/^(data|blob):/.test(r.url()) && !r.url().startsWith(address.replace('http', 'ws'))) seen.foreign.push(r.url()); });
   page.on('console', (m) => { if (m.type() === 'error') (m.text().startsWith('POLICY') ? seen.policy : seen.errors).push(`${m.text()} at ${page.url()}`); });
+  page.on('response', deed);
   page.on('pageerror', (e) => seen.errors.push(`${e} at ${page.url()}`));
   page.setDefaultTimeout(30_000);
   return page;
@@ -55,6 +65,22 @@ export async function api(page, method, path, data) {
   const r = await page.context().request.fetch(`${address}/api/portal/v1${path}`, { method, ...body, headers: { Origin: address, 'Content-Type': type } });
   const text = await r.text();
   try { return { status: r.status(), body: JSON.parse(text) }; } catch { return { status: r.status(), body: text }; }
+}
+/** Everything that was done on pages so far is in the audit, with who did it, to what, from where and with which result. */
+export async function audited(admin) {
+  const read = async () => {
+    const rows = [];
+    for (let offset = 0, total = 1; offset < total; offset += 500) { const r = (await api(admin, 'GET', `/audit?limit=500&offset=${offset}`)).body; rows.push(...r.rows); total = r.total; }
+    const missing = [];
+    const left = rows.map((r) => `${r.verb} ${r.object} ${r.code}`);
+    for (const d of seen.deeds) { const at = left.indexOf(`${d.verb} ${d.object.slice(0, 300)} ${d.code}`); if (at < 0) missing.push(`${d.verb} ${d.object} ${d.code}`); else left.splice(at, 1); }
+    return { rows, missing };
+  };
+  const { rows, missing } = (await eventually(async () => { const found = await read(); return found.missing.length ? null : found; }, 5000)) ?? await read();
+  check(`54 each of ${seen.deeds.length} acts on pages is in the audit`, seen.deeds.length > 0 && missing.length === 0, `${missing.length} are not: ${missing.slice(0, 8).join(' | ')}`);
+  // Who has failed to sign in is nobody.
+  const bare = rows.filter((r) => r.id.startsWith('portal-')).filter((r) => !r.from || (!r.user && r.code < 400) || !r.object || !r.code);
+  check('54 each row has a user, an object, a result and an address', rows.length > 0 && bare.length === 0, () => JSON.stringify(bare.slice(0, 4)));
 }
 /** A limit in ms for what is done on a machine of which others take their share: longer by how much a loop takes longer than its processor time. */
 export function within(ms) {

@@ -1,7 +1,7 @@
 /** The frame of every page: menu, top bar, banners, the page itself. */
-import { effect } from '@preact/signals';
+import { effect, type Signal } from '@preact/signals';
 import type { ComponentType, JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { num, clock, tint } from './format';
 import { connect, disconnect, heardAt, liveState, otherBuild, retryIn } from './live/socket';
 import { paused, togglePause, useValue } from './live/use';
@@ -60,7 +60,9 @@ function Away(): JSX.Element {
 function Frame(): JSX.Element {
   const [menu, setMenu] = useState(false);
   const main = useRef<HTMLElement>(null);
-  const counts = useValue<Counts>('counts').value.value;
+  // Read by the parts that show a number, so that the page is not made anew with each.
+  const counts = useValue<Counts>('counts', {}, undefined, 1000).value;
+  const page = useMemo(() => <CurrentPage />, []);
   useEffect(() => { connect(); return disconnect; }, []);
   useEffect(() => effect(() => { void path.value; setMenu(false); queueMicrotask(() => main.current?.querySelector<HTMLElement>('h1')?.focus({ preventScroll: true })); }), []);
   const away = liveState.value === 'reconnecting';
@@ -71,7 +73,7 @@ function Frame(): JSX.Element {
       <div class="main">
         <Top counts={counts} openMenu={() => setMenu(!menu)} />
         <Banners />
-        <main id="page" tabIndex={-1} ref={main} class={`page ${/^\/(jobs$|topology|events|nodes$)|\/logs/.test(path.value) ? 'fixed' : ''} ${away ? 'off' : ''}`}><CurrentPage /></main>
+        <main id="page" tabIndex={-1} ref={main} class={`page ${/^\/(jobs$|topology|events|nodes$)|\/logs/.test(path.value) ? 'fixed' : ''} ${away ? 'off' : ''}`}>{page}</main>
       </div>
       {palette.value ? <Palette /> : null}
       {sheet.value ? <KeySheet /> : null}
@@ -95,10 +97,17 @@ const NotForYou = (): JSX.Element => (
   <div class="empty"><h1 tabIndex={-1} class="say">{t('This page is for administrators')}</h1><p>{t('You are signed in as {user}. An administrator can add you to a group that administers.', { user: session.value?.user ?? '' })}</p><A class="button" href="/">{t('Home')}</A></div>
 );
 
-function Menu({ counts, shown, close }: { counts: Counts | null; shown: boolean; close: () => void }): JSX.Element {
-  const item = (href: string, icon: IconName, word: string, count?: number): JSX.Element => (
+type Counted = Signal<Counts | null>;
+function Count({ of, say }: { of: Counted; say: (c: Counts) => number | undefined }): JSX.Element | null {
+  const n = of.value ? say(of.value) : 0;
+  return n ? <span class="count">{num(n)}</span> : null;
+}
+const Size = ({ of: { value: c } }: { of: Counted }): JSX.Element | null => (c ? <>{t('{nodes} nodes, {gpus} GPUs', { nodes: num(c.nodes?.total ?? 0), gpus: num(c.gpus?.total ?? 0) })}<br /></> : null);
+
+function Menu({ counts, shown, close }: { counts: Counted; shown: boolean; close: () => void }): JSX.Element {
+  const item = (href: string, icon: IconName, word: string, count?: (c: Counts) => number | undefined): JSX.Element => (
     <A href={href} title={word} aria-current={(href === '/' ? path.value === '/' : path.value === href || path.value.startsWith(`${href}/`)) ? 'page' : undefined} onClick={close}>
-      <Icon name={icon} /><span class="word">{word}</span>{count ? <span class="count">{num(count)}</span> : null}
+      <Icon name={icon} /><span class="word">{word}</span>{count ? <Count of={counts} say={count} /> : null}
     </A>
   );
   const s = session.value!;
@@ -107,12 +116,12 @@ function Menu({ counts, shown, close }: { counts: Counts | null; shown: boolean;
       <div class="brand"><Logo /><span class="word">Muster</span><span class="only-small" style={{ marginLeft: 'auto' }}>{shown ? <button class="plain" aria-label={t('Close')} onClick={close}><Icon name="close" /></button> : null}</span></div>
       {item('/', 'home', t('Home'))}
       {item('/submit', 'plus', t('Submit Job'))}
-      {item('/jobs', 'list', t('Jobs'), counts ? (counts.all['WAITING'] ?? 0) + (counts.all['RUNNING'] ?? 0) : 0)}
+      {item('/jobs', 'list', t('Jobs'), (c) => (c.all['WAITING'] ?? 0) + (c.all['RUNNING'] ?? 0))}
       <h2>{t('Cluster')}</h2>
       {item('/topology', 'grid', t('Topology'))}
       {item('/timeline', 'gantt', t('Timeline'))}
       {item('/queues', 'tree', t('Queues & VCs'))}
-      {item('/nodes', 'server', t('Nodes'), counts?.nodes?.total)}
+      {item('/nodes', 'server', t('Nodes'), (c) => c.nodes?.total)}
       {item('/events', 'pulse', t('Events'))}
       {item('/whatif', 'branch', t('What-if'))}
       {item('/sim', 'wave', t('Simulator'))}
@@ -126,15 +135,23 @@ function Menu({ counts, shown, close }: { counts: Counts | null; shown: boolean;
           {item('/admin/audit', 'scroll', t('Audit'))}
         </>
       ) : null}
-      <div class="foot"><span class="word">{s.cluster}<br />{counts ? <>{t('{nodes} nodes, {gpus} GPUs', { nodes: num(counts.nodes?.total ?? 0), gpus: num(counts.gpus?.total ?? 0) })}<br /></> : null}muster {s.version}</span></div>
+      <div class="foot"><span class="word">{s.cluster}<br /><Size of={counts} />muster {s.version}</span></div>
     </nav>
   );
 }
 
 export const Logo = (): JSX.Element => <span class="cells" aria-hidden="true">{[1, 1, 1, 0, 1, 1, 0, 0].map((on, i) => <i key={i} class={on ? '' : 'open'} />)}</span>;
 
-function Top({ counts, openMenu }: { counts: Counts | null; openMenu: () => void }): JSX.Element {
-  const alerts = counts?.alerts ?? [];
+function Alerts({ of }: { of: Counted }): JSX.Element {
+  const alerts = of.value?.alerts ?? [];
+  return (
+    <Drop cls="plain" end name={t('{n} alerts', { n: alerts.length })} label={<><Icon name="bell" />{alerts.length ? <span class="badge">{alerts.length}</span> : null}</>}>
+      {(close) => alerts.length ? alerts.map((a) => <A key={a.text} class="item" href={a.href || '/events'} onClick={close}><span class={a.severity === 'error' ? 'FAILED' : 'WAITING'}><Icon name="warn" /></span>{a.text}{a.since ? <span class="end">{clock(a.since)}</span> : null}</A>) : <span class="title">{t('No alerts')}</span>}
+    </Drop>
+  );
+}
+
+function Top({ counts, openMenu }: { counts: Counted; openMenu: () => void }): JSX.Element {
   const s = session.value!;
   return (
     <header class="top">
@@ -142,9 +159,7 @@ function Top({ counts, openMenu }: { counts: Counts | null; openMenu: () => void
       <button class="search" onClick={() => { palette.value = true; }}><Icon name="search" /><span class="cut">{t('Search jobs, nodes, users')}</span><kbd>Ctrl K</kbd></button>
       <span class="grow" />
       <LiveMark />
-      <Drop cls="plain" end name={t('{n} alerts', { n: alerts.length })} label={<><Icon name="bell" />{alerts.length ? <span class="badge">{alerts.length}</span> : null}</>}>
-        {(close) => alerts.length ? alerts.map((a) => <A key={a.text} class="item" href={a.href || '/events'} onClick={close}><span class={a.severity === 'error' ? 'FAILED' : 'WAITING'}><Icon name="warn" /></span>{a.text}{a.since ? <span class="end">{clock(a.since)}</span> : null}</A>) : <span class="title">{t('No alerts')}</span>}
-      </Drop>
+      <Alerts of={counts} />
       <button class="plain wide" onClick={() => void speak(language.value === 'en' ? 'zh' : 'en')} lang={language.value === 'en' ? 'zh' : 'en'}>{language.value === 'en' ? '中文' : 'English'}</button>
       <Drop cls="plain" end name={t('Theme')} label={<Icon name="half" />}>
         {(close) => ([['system', t('System')], ['light', t('Light')], ['dark', t('Dark')]] as [Theme, string][]).map(([v, word]) => <button key={v} class="item" aria-pressed={theme.value === v} onClick={() => { setTheme(v); close(); }}>{word}{theme.value === v ? <span class="end"><Icon name="check" /></span> : null}</button>)}

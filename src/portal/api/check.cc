@@ -63,6 +63,16 @@ void add_unknown_fields(json::Array& findings, std::string_view yaml, const std:
   }
 }
 
+/// What the API server takes and a controller then does not: the words of its event, each at its line.
+void add_errors_of_controller(json::Array& findings,
+                              std::string_view yaml,
+                              const json::Value& decision) {
+  for (const std::string& error : validation_errors(json::string_at(decision, "text"))) {
+    const std::string path = error.substr(0, error.find(": "));
+    findings.push_back(finding(locate(yaml, path_parts(path)), path, error));
+  }
+}
+
 json::Array kube_findings(std::string_view yaml, const json::Value& status) {
   json::Array findings;
   const std::string message = json::text_at(status, "message");
@@ -177,10 +187,12 @@ Task<json::Value> check_kube(
     ask.object = std::move(value);
     ask.whole = whole;
     auto decided = co_await decide_beforehand(world, user, std::move(ask));
-    if (decided)
+    if (decided) {
+      add_errors_of_controller(findings, text, *decided);
       result.get_object()["decision"] = std::move(*decided);
-    else
+    } else {
       result.get_object()["undecided"] = decided.error().message;
+    }
   }
   co_return result;
 }

@@ -103,6 +103,30 @@ Spot locate(std::string_view yaml, const std::vector<std::string>& parts) {
   return spot;
 }
 
+std::vector<std::string> validation_errors(std::string_view said) {
+  constexpr std::string_view kBegin = "Found validation errors: ";
+  const std::size_t begin = said.find(kBegin);
+  if (begin == std::string_view::npos) return {};
+  said.remove_prefix(begin + kBegin.size());
+  if (said.starts_with('[') && said.ends_with(']')) said = said.substr(1, said.size() - 2);
+  // A detail may have commas of its own; what begins with a path is the next error.
+  const auto next_error = [&] {
+    for (std::size_t at = said.find(", "); at != std::string_view::npos;
+         at = said.find(", ", at + 1)) {
+      const std::string_view rest = said.substr(at + 2);
+      if (rest.starts_with("spec.") || rest.starts_with("metadata.")) return at;
+    }
+    return said.size();
+  };
+  std::vector<std::string> errors;
+  while (!said.empty()) {
+    const std::size_t end = next_error();
+    errors.emplace_back(said.substr(0, end));
+    said.remove_prefix(std::min(said.size(), end + 2));
+  }
+  return errors;
+}
+
 Spot spot_of_message(std::string_view message) {
   Spot spot;
   const auto number_after = [&](std::string_view word) -> int {

@@ -20,6 +20,10 @@ std::vector<std::string> path_parts(std::string_view path);
 /// last one that is.
 Spot locate(std::string_view yaml, const std::vector<std::string>& parts);
 
+/// The field errors in what a controller says of an object: `Found validation errors: [spec.a:
+/// Required value: x, spec.b: Forbidden: y]`, or one without brackets.
+std::vector<std::string> validation_errors(std::string_view said);
+
 /// The line of an error that begins with "line 7: " (and has "column 3" in it, perhaps).
 Spot spot_of_message(std::string_view message);
 

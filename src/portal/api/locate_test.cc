@@ -58,5 +58,16 @@ TEST(Locate, PathsOfBothKindsAreReadAlike) {
   EXPECT_EQ(path_parts("a[unclosed"), (std::vector<std::string>{"a"}));
 }
 
+TEST(Locate, ErrorsOfAControllerAreTakenApart) {
+  using List = std::vector<std::string>;
+  EXPECT_EQ(validation_errors(
+                "it makes no pods now: Found validation errors: spec.a: Required value: b, c"),
+            (List{"spec.a: Required value: b, c"}));
+  EXPECT_EQ(validation_errors(
+                "Found validation errors: [spec.a[X]: Forbidden: y, spec.b: Required value: z]"),
+            (List{"spec.a[X]: Forbidden: y", "spec.b: Required value: z"}));
+  EXPECT_EQ(validation_errors("would start now"), List{});
+}
+
 }  // namespace
 }  // namespace muster::portal

@@ -154,12 +154,20 @@ net::Response Files::answer(const net::Request& request, const net::Target& targ
 
 namespace {
 
-/// "key=value" with the value of `from`, when it has one.
-void pass_on(std::string& query, const net::Target& target, const char* from, const char* to) {
-  const std::string_view value = target.get(from);
+/// "key=value", when there is a value.
+void pass_on(std::string& query, std::string_view value, const char* key) {
   if (value.empty()) return;
   query += query.empty() ? '?' : '&';
-  query.append(to).append("=").append(percent_encode(value));
+  query.append(key).append("=").append(percent_encode(value));
+}
+
+/// OpenPAI's list of jobs wrote states as people read them, `Waiting`; the portal has REST's names.
+std::string state_of(std::string_view status) {
+  std::string state(status);
+  for (char& c : state) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return state;
 }
 
 std::string job_page(const net::Target& target, const char* user_key) {
@@ -185,11 +193,11 @@ std::optional<std::string> openpai_page(const net::Target& target) {
                        percent_encode(target.get("jobName")));
   }
   if (path == "job-list.html") {
-    pass_on(query, target, "vcName", "vc");
-    pass_on(query, target, "status", "state");
-    pass_on(query, target, "user", "user");
-    pass_on(query, target, "jobPriority", "prio");
-    pass_on(query, target, "keyword", "q");
+    pass_on(query, target.get("vcName"), "vc");
+    pass_on(query, state_of(target.get("status")), "state");
+    pass_on(query, target.get("user"), "user");
+    pass_on(query, target.get("jobPriority"), "prio");
+    pass_on(query, target.get("keyword"), "q");
     return "/jobs" + query;
   }
   if (path == "job-detail.html") return job_page(target, "username");

@@ -19,6 +19,11 @@ export const otherBuild = signal(false);
 /** Difference of the server's clock to ours. */
 export const skew = signal(0);
 export const serverNow = (): number => Date.now() + skew.value;
+/** Messages take their time, some more than others: what is less than that is no difference, and would make every text with an age anew. */
+function setSkew(now: number): void {
+  const next = Math.abs(now) > 2000 ? now : 0;
+  if (Math.abs(next - skew.value) > 1000 || !next) skew.value = next;
+}
 
 export interface Subscription {
   topic: string;
@@ -94,7 +99,7 @@ function receive(m: FromServer): void {
   if ('hello' in m) return greet(m.hello);
   const h = held.get(m.sub);
   if (!h) return;
-  if ('at' in m) skew.value = Math.abs(m.at - Date.now()) > 2000 ? m.at - Date.now() : 0;
+  if ('at' in m) setSkew(m.at - Date.now());
   if ('gone' in m) ask(h);
   else if ('error' in m) h.failed(m.error);
   else h.heard(m);

@@ -8,8 +8,8 @@ import { subscribe } from './socket';
 
 export interface LiveValue<T> { value: Signal<T | null>; error: Signal<Refused | null>; at: Signal<number> }
 
-/** One value, e.g. `useValue<Counts>('counts')`. An empty topic asks nothing. */
-export function useValue<T>(topic: string, query: object = {}, patch?: (value: T, patch: never) => T): LiveValue<T> {
+/** One value, e.g. `useValue<Counts>('counts')`. An empty topic asks nothing. `calm`: at most every so many milliseconds, for what is shown beside something else. */
+export function useValue<T>(topic: string, query: object = {}, patch?: (value: T, patch: never) => T, calm = 0): LiveValue<T> {
   const value = useSignal<T | null>(null);
   const error = useSignal<Refused | null>(null);
   const at = useSignal(0);
@@ -18,20 +18,29 @@ export function useValue<T>(topic: string, query: object = {}, patch?: (value: T
     error.value = null;
     if (!topic) { value.value = null; return; }
     let first = true;
+    let shown = 0;
+    let timer = 0;
+    const show = (got: { value?: T; patch?: never; at: number }): void => {
+      shown = Date.now();
+      at.value = got.at;
+      error.value = null;
+      if (got.patch !== undefined && patch && value.value) value.value = patch(value.value, got.patch);
+      else if (got.value !== undefined) value.value = got.value;
+    };
     const s = subscribe({
       topic, query,
       heard(m) {
         const got = m as { value?: T; patch?: never; at: number };
         if (paused.value && !first) return;
         first = false;
-        at.value = got.at;
-        error.value = null;
-        if (got.patch !== undefined && patch && value.value) value.value = patch(value.value, got.patch);
-        else if (got.value !== undefined) value.value = got.value;
+        clearTimeout(timer);
+        const early = shown + calm - Date.now();
+        if (early > 0) timer = window.setTimeout(() => show(got), early);
+        else show(got);
       },
       failed(refused) { error.value = refused; },
     });
-    return () => s.end();
+    return () => { clearTimeout(timer); s.end(); };
   }, [key]);
   return useMemo(() => ({ value, error, at }), []);
 }

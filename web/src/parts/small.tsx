@@ -15,12 +15,8 @@ export function TaskCells({ running, total, state }: { running: number; total: n
   const cells = Math.min(8, Math.max(1, total));
   const done = state === 'SUCCEEDED';
   const filled = done ? cells : total <= 8 ? running : Math.round((8 * running) / total);
-  return (
-    <span class={`cells ${state}`} title={t('{running} of {total} tasks run', { running: num(running), total: num(total) })}>
-      {Array.from({ length: cells }, (_, i) => <i key={i} class={i < filled ? '' : 'open'} />)}
-      <span class="sr">{t('{running} of {total} tasks run', { running: num(running), total: num(total) })}</span>
-    </span>
-  );
+  const said = t('{running} of {total} tasks run', { running: num(running), total: num(total) });
+  return <span class={`cells ${state}`} role="img" aria-label={said} title={said}>{Array.from({ length: cells }, (_, i) => <i key={i} class={i < filled ? '' : 'open'} />)}</span>;
 }
 
 /** Eight open cells: the picture of every empty place. */
@@ -69,15 +65,16 @@ export function StartStrip({ row, wide = false }: { row: JobRow; wide?: boolean 
   if (row.state !== 'WAITING' || !wait) return <span class="faint">{row.started ? <Clock at={row.started} /> : '–'}</span>;
   if (wait.start === null || wait.basis === 'none') return <span class="faint">{t('no estimate')}</span>;
   const now = serverNow();
-  const x = (at: number): number => Math.min(100, Math.max(0, (100 * (at - now)) / EIGHT_HOURS));
+  const width = wide ? 84 : 50;
+  const x = (at: number): number => Math.min(width, Math.max(0, (width * (at - now)) / EIGHT_HOURS));
   const low = x(wait.startLow ?? wait.start);
   const high = x(wait.startHigh ?? wait.start);
   return (
     <span title={wait.startLow && wait.startHigh ? t('8 in 10: {low} – {high}', { low: clock(wait.startLow, now), high: clock(wait.startHigh, now) }) : exact(wait.start)}>
-      <span class="strip" aria-hidden="true" style={wide ? { width: '84px' } : undefined}>
-        <i class="range" style={{ left: `${low}%`, width: `${Math.max(0, high - low)}%` }} />
-        <i class="tick" style={{ left: `${x(wait.start)}%` }} />
-      </span>
+      <svg class="strip" aria-hidden="true" width={width + 4} height="14" viewBox={`-1 0 ${width + 4} 14`}>
+        <rect class="line" y="6.5" width={width} height="1" /><rect class="now" x="-1" width="1" height="14" />
+        <rect class="range" x={low} y="4" width={Math.max(3, high - low)} height="6" rx="3" /><rect class="tick" x={x(wait.start)} y="1" width="2" height="12" rx="1" />
+      </svg>
       ~{clock(Math.max(wait.start, now), now)}
     </span>
   );

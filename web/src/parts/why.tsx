@@ -45,7 +45,8 @@ const inOurTime = (text: string): string => text.replace(/\d{4}-\d\d-\d\dT[\d:.]
 export function Sentence({ wait }: { wait: Wait }): JSX.Element {
   const plain = plainReason(wait);
   const text = inOurTime(wait.text);
-  return <><p class="say">{plain ?? `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`}</p>{plain ? <p class="faint engine-words">{wait.start ? wait.text.replace(/; expected to start at \S+/, '') : wait.text}</p> : null}</>;
+  const advice = stuck(wait) && /ErrImage|ImagePull|InvalidImageName/.test(wait.text) ? t('Check the name and the tag of the image, and that this cluster may pull it.') : null;
+  return <><p class="say">{plain ?? `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`}</p>{plain ? <p class="faint engine-words">{wait.start ? wait.text.replace(/; expected to start at \S+/, '') : wait.text}</p> : null}{advice ? <p class="soft" style={{ marginTop: '6px' }}>{advice}</p> : null}</>;
 }
 
 export function Shortages({ wait }: { wait: Wait }): JSX.Element | null {

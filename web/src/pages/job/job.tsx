@@ -8,6 +8,7 @@ import { useValue } from '../../live/use';
 import { said, toast } from '../../parts/dialog';
 import { StatePill } from '../../parts/glyph';
 import { Icon } from '../../parts/icon';
+import { useReveal } from '../../parts/reveal';
 import { Ago, Clock, Drop, Skeleton, Wrong } from '../../parts/small';
 import { TimelineChart } from '../../parts/timeline';
 import { AheadList, Alternatives, Causes, ExpectedStart, Holds, Sentence, Shortages, stuck, useAlternatives } from '../../parts/why';
@@ -30,6 +31,7 @@ export default function Job({ rest }: { rest: string }): JSX.Element {
   const live = useValue<JobDetail>(`job/${id}`);
   const d = live.value.value?.row.id === id ? live.value.value : null;
   const at = tab[0] ?? '';
+  const strip = useReveal(`${at} ${!!d}`);
   useEffect(() => { document.title = `${d?.row.name ?? id} · Muster`; }, [d?.row.name, id]);
   useEffect(() => keysOf({ l: () => go(jobHref(id, 'logs')), Escape: () => history.back() }), [id]);
   if (live.error.value && !d) return <Gone id={id} error={live.error.value} />;
@@ -38,7 +40,7 @@ export default function Job({ rest }: { rest: string }): JSX.Element {
     <>
       <Head d={d} />
       <Facts d={d} />
-      <nav class="tabs" aria-label={t('Parts of this job')}>
+      <nav class="tabs" ref={strip} aria-label={t('Parts of this job')}>
         {([['', t('Overview'), 0], ['tasks', t('Tasks'), d.row.tasks.total], ['timeline', t('Timeline'), 0], ['events', t('Events'), d.events], ['logs', t('Logs'), 0], ['config', t('Config'), 0]] as const).map(([key, word, n]) => (
           <A key={key} href={jobHref(id, key)} aria-current={at === key ? 'page' : undefined}>{word}{n ? <span class="n">{num(n)}</span> : null}</A>
         ))}

@@ -73,5 +73,5 @@ function columnsOf(d: JobDetail): Column<TaskRow>[] {
   return wide ? all : all.filter((c) => c.key in narrow).map((c) => ({ ...c, width: narrow[c.key]! }));
 }
 const Plain = ({ rows, columns }: { rows: TaskRow[]; columns: Column<TaskRow>[] }): JSX.Element => (
-  <div class="table" style={{ maxHeight: '640px' }}><table class="rows"><thead><tr>{columns.map((c) => <th key={c.key} class={c.num ? 'num' : ''}>{c.word}</th>)}</tr></thead><tbody>{rows.slice(0, 500).map((r, i) => <tr key={r.id}>{columns.map((c) => <td key={c.key} class={`${c.num ? 'num ' : ''}${c.cls ?? ''}`}>{c.cell(r, i)}</td>)}</tr>)}</tbody></table></div>
+  <div class="table" style={{ maxHeight: '640px' }}><table class="rows"><thead><tr>{columns.map((c) => <th key={c.key} class={c.num ? 'num' : ''}>{c.word}</th>)}</tr></thead><tbody>{rows.slice(0, 500).map((r, i) => <tr key={r.id}>{columns.map((c) => <td key={c.key} class={`${c.num ? 'num ' : ''}${c.cls ?? ''}`}>{c.cell(r, i, false)}</td>)}</tr>)}</tbody></table></div>
 );

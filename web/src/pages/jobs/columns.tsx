@@ -30,7 +30,7 @@ export function columnsFor(n: Narrow, choosing: Choosing): Column<JobRow>[] {
   const gone = new Set(n.hidden);
   const off = (key: string): boolean => gone.has(key);
   const all: Column<JobRow>[] = [
-    { key: 'pick', word: t('Select'), width: 46, cls: 'pick', head: () => <input type="checkbox" aria-label={t('Select all rows here')} checked={choosing.allShown()} onClick={choosing.toggleAll} />, cell: (r) => <input type="checkbox" aria-label={t('Select {name}', { name: r.name })} checked={choosing.chosen(r.id)} onClick={() => choosing.toggle(r.id)} /> },
+    { key: 'pick', word: t('Select'), width: 46, cls: 'pick', head: () => <PickAll {...choosing} />, cell: (r) => <input type="checkbox" aria-label={t('Select {name}', { name: r.name })} checked={choosing.chosen(r.id)} onClick={() => choosing.toggle(r.id)} /> },
     { key: 'glyph', word: t('State'), width: inner < 560 ? 44 : 26, hideWord: true, cls: 'mark', cell: (r) => <Glyph state={r.state} /> },
     { key: 'name', word: t('Name'), width: 0, sort: 'name', cls: 'name', cell: (r) => <A href={jobHref(r.id)} title={r.id}>{r.name}</A> },
     { key: 'submitted', word: t('Submitted'), width: 94, num: true, sort: 'submitted', cell: (r) => <Ago at={r.submitted} /> },
@@ -43,7 +43,7 @@ export function columnsFor(n: Narrow, choosing: Choosing): Column<JobRow>[] {
     { key: 'gpus', word: t('GPUs'), width: 58, num: true, sort: 'gpus', cell: (r) => (r.gpus ? num(r.gpus) : '–') },
     { key: 'prio', word: t('Priority'), width: 84, sort: 'prio', cell: (r) => <span title={String(r.prio.number)}>{r.prio.class || r.prio.number || '–'}</span> },
     { key: 'status', word: t('Status'), width: n.open ? 172 : 230, sort: 'state', cell: (r) => <span title={r.wait?.text || statusNote(r)}><span class={`word ${r.state}`}>{stateWord(r.state)}</span> <span class="faint">{statusNote(r)}</span></span> },
-    { key: 'start', word: t('Start, next 8 h'), width: 132, sort: 'start', cls: 'clip', cell: (r) => <><StartStrip row={r} /><RowActions row={r} /></> },
+    { key: 'start', word: t('Start, next 8 h'), width: 132, sort: 'start', cls: 'clip', cell: (r, _, hot) => <><StartStrip row={r} />{hot ? <RowActions row={r} /> : null}</> },
   ];
   for (const key of ['kind', 'retries', 'prio', 'duration', 'tasks', 'user', 'submitted', 'pick']) {
     const rest = inner - all.reduce((sum, c) => sum + (off(c.key) ? 0 : c.width), 0);
@@ -51,6 +51,9 @@ export function columnsFor(n: Narrow, choosing: Choosing): Column<JobRow>[] {
   }
   return all.filter((c) => !off(c.key));
 }
+
+/** A part of its own: it reads what is chosen, and the heads of the columns need not. */
+const PickAll = ({ allShown, toggleAll }: Choosing): JSX.Element => <input type="checkbox" aria-label={t('Select all rows here')} checked={allShown()} onClick={toggleAll} />;
 
 const RowActions = ({ row }: { row: JobRow }): JSX.Element => (
   <span class="acts">

@@ -4,6 +4,7 @@ import { get } from '../../api';
 import { num } from '../../format';
 import { Glyph, stateWord } from '../../parts/glyph';
 import { Icon } from '../../parts/icon';
+import { useReveal } from '../../parts/reveal';
 import { Drop } from '../../parts/small';
 import type { Tally } from '../../shapes/base';
 import type { Suggest } from '../../shapes/calls';
@@ -92,12 +93,13 @@ function Pick({ field, values, set, close }: { field: ListField; values: string[
 
 export function StateTabs({ counts }: { counts: Tally }): JSX.Element {
   const now = param('state').split(',').filter(Boolean);
+  const strip = useReveal(param('state'));
   const all = Object.values(counts).reduce((a, b) => a + b, 0);
   const link = (state: string | null, body: JSX.Element, on: boolean, n: number): JSX.Element => (
     <A key={state ?? 'all'} href={path.value + withQuery(query.value, { state, sel: null })} aria-current={on ? 'true' : undefined} class={n || on || !state ? '' : 'none'} aria-label={`${state ? stateWord(state as never) : t('All')} ${num(n)}`}>{body}</A>
   );
   return (
-    <nav class="states" aria-label={t('Status')}>
+    <nav class="states" ref={strip} aria-label={t('Status')}>
       {link(null, <>{t('All')} <b>{num(all)}</b></>, !now.length, all)}
       {STATES.map((s) => link(s, <><Glyph state={s} />{stateWord(s)} <b>{num(counts[s] ?? 0)}</b></>, now.includes(s), counts[s] ?? 0))}
     </nav>

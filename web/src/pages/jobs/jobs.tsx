@@ -62,8 +62,16 @@ export function Jobs(): JSX.Element {
     Enter: () => { if (param('sel')) go(jobHref(param('sel'))); }, l: () => { if (param('sel')) go(jobHref(param('sel'), 'logs')); }, Escape: () => select(null),
   }), []);
 
-  const narrow: Narrow = { open, width, hidden: (param('hide') || '').split(',') };
-  const columns = columnsFor(narrow, { chosen: (id) => all.value || chosen.value.has(id), toggle, allShown: () => chosen.value.size > 0 && list.shown.every((id) => chosen.value.has(id)), toggleAll: () => { chosen.value = chosen.value.size ? new Set() : new Set(list.shown); all.value = false; } });
+  const hidden = param('hide');
+  // The same columns for as long as they are the same: then rows that have not changed are not made again.
+  const columns = useMemo(() => {
+    const narrow: Narrow = { open, width, hidden: hidden.split(',') };
+    return columnsFor(narrow, {
+      chosen: (id) => all.value || chosen.value.has(id), toggle,
+      allShown: () => chosen.value.size > 0 && live.list.value.shown.every((id) => chosen.value.has(id)),
+      toggleAll: () => { chosen.value = chosen.value.size ? new Set() : new Set(live.list.value.shown); all.value = false; },
+    });
+  }, [open, width, hidden, language.value]);
   return (
     <div class={`split ${open ? 'open' : ''}`}>
       <div class="left" onPointerEnter={() => { over.current = true; }} onPointerLeave={() => { over.current = false; }}>

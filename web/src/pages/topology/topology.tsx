@@ -25,7 +25,10 @@ import { nodeOf, patched, plain, cellsOf, type Plain } from './unpack';
 export default function TopologyPage(): JSX.Element {
   const kept = useRef<{ from: Topology; plain: Plain } | null>(null);
   const [turn, setTurn] = useState(0);
+  // Nodes that came, went or were cordoned: their cells have become others.
+  const [states, setStates] = useState(0);
   const live = useValue<Topology>('topology', {}, (value, patch: never) => {
+    if ((patch as TopologyPatch).states.length) setStates((n) => n + 1);
     if (kept.current?.from === value) { kept.current.plain = patched(kept.current.plain, patch as TopologyPatch); setTurn((n) => n + 1); }
     return value;
   });
@@ -36,12 +39,12 @@ export default function TopologyPage(): JSX.Element {
   if (live.error.value && !map) return <Wrong error={live.error.value} />;
   if (!map) return <div class="head"><h1 tabIndex={-1}>{t('Topology')}</h1></div>;
   if (!map.nodes.length) return <><div class="head"><h1 tabIndex={-1}>{t('Topology')}</h1></div><Empty title={t('No nodes yet')} text={t('Nodes appear here when their agents have registered.')} /></>;
-  return <MapPage map={map} turn={turn} />;
+  return <MapPage map={map} turn={turn} states={states} />;
 }
 
-function MapPage({ map, turn }: { map: Plain; turn: number }): JSX.Element {
+function MapPage({ map, turn, states }: { map: Plain; turn: number; states: number }): JSX.Element {
   const by = (param('colour') || 'job') as ColourBy;
-  const { cells, wrong } = useCells(has('cells'));
+  const { cells, wrong } = useCells(has('cells'), states);
   const celled = useMemo(() => (cells ? cellsOf(map, cells) : null), [map.nodes, cells]);
   const s = celled ? { ...map, ...celled } : map;
   const group = (param('group') || (s.racks.length ? 'rack' : s.chains.length ? 'chain' : 'model')) as Grouping;
@@ -52,7 +55,9 @@ function MapPage({ map, turn }: { map: Plain; turn: number }): JSX.Element {
   const selected = sel ? s.jobs.findIndex((j) => j?.id === sel) + 1 : 0;
   const phone = innerWidth <= 640;
   const asTable = param('view') === 'table' || (phone && param('view') !== 'map');
-  const tree = has('cells') && innerWidth > 900 && param('tree') !== 'none';
+  // Where there is no room beside the map it is there for whoever wants it.
+  const narrow = innerWidth <= 900;
+  const tree = has('cells') && (narrow ? param('tree') !== '' && param('tree') !== 'none' : param('tree') !== 'none');
   const set = (c: Record<string, string | null>, replace = false): void => goQuery(withQuery(query.value, c), replace);
   const total = map.owner.length;
   const [zoomTo, setZoomTo] = useState<((cell: number) => void) | null>(null);
@@ -62,7 +67,7 @@ function MapPage({ map, turn }: { map: Plain; turn: number }): JSX.Element {
   return (
     <>
       <div class="head"><h1 tabIndex={-1}>{t('Topology')}</h1><span class="sub">{t('{nodes} nodes, {gpus} GPUs, {used} in use', { nodes: num(s.nodes.length), gpus: num(total), used: num(sums.used) })}</span>
-        <span class="acts"><button class="button" onClick={() => set({ view: asTable ? 'map' : 'table' })}>{asTable ? t('As map') : t('As table')}</button>{asTable ? null : <button class="button" onClick={() => canvas.current?.toBlob((b) => { if (b) save('topology.png', 'image/png', b); })}><Icon name="image" />{t('Save PNG')}</button>}</span></div>
+        <span class="acts">{narrow && has('cells') ? <button class="button" aria-pressed={tree} onClick={() => set({ tree: tree ? null : 'physical' })}><Icon name="tree" />{t('Cell tree')}</button> : null}<button class="button" onClick={() => set({ tree: narrow ? null : param('tree') || null, view: asTable ? 'map' : 'table' })}>{asTable ? t('As map') : t('As table')}</button>{asTable ? null : <button class="button" onClick={() => canvas.current?.toBlob((b) => { if (b) save('topology.png', 'image/png', b); })}><Icon name="image" />{t('Save PNG')}</button>}</span></div>
       <div class="filters">
         <span class="faint">{t('Colour')}</span>
         <Choice name={t('Colour')} of={[['job', t('Job')], ['vc', t('VC')], ['prio', t('Priority')], ['state', t('Status')], ['idle', t('Idle time')]] as const} value={by} set={(v) => set({ colour: v === 'job' ? null : v }, true)} />
@@ -72,9 +77,9 @@ function MapPage({ map, turn }: { map: Plain; turn: number }): JSX.Element {
         <span class="grow" />
         {asTable ? null : <><span class="faint less">{t('Zoom')}</span><span class="less"><Choice name={t('Zoom')} of={[['cluster', t('Cluster')], ['rack', t('Rack')], ['node', t('Node')]] as const} value={levelOf(shownCell)} set={(v) => zoomTo?.(v === 'cluster' ? Math.min(12, shownCell) : v === 'rack' ? 21 : 52)} /></span></>}
       </div>
-      <div class={`map-frame ${tree && !asTable ? 'with-tree' : ''}`}>
-        {asTable ? <MapTable map={map} only={only} /> : <MapCanvas map={s} turn={turn} look={{ by, selected, only, hover: -1, cursor: -1 }} group={group} z={z} setZ={(v) => set({ z: v ? String(v) : null }, true)} choose={(id) => set({ sel: id === param('sel') ? null : id })} canvas={canvas} offerZoom={(f, cell) => { setZoomTo(() => f); setShown(cell); }} />}
-        {tree && !asTable ? <CellTree cells={cells} wrong={wrong} vc={param('tree')} setVc={(v) => set({ tree: v }, true)} /> : null}
+      <div class={`map-frame ${tree && !narrow && !asTable ? 'with-tree' : ''}`}>
+        {tree && narrow ? null : asTable ? <MapTable map={map} only={only} /> : <MapCanvas map={s} turn={turn} look={{ by, selected, only, hover: -1, cursor: -1 }} group={group} z={z} setZ={(v) => set({ z: v ? String(v) : null }, true)} choose={(id) => set({ sel: id === param('sel') ? null : id })} canvas={canvas} offerZoom={(f, cell) => { setZoomTo(() => f); setShown(cell); }} />}
+        {tree && (narrow || !asTable) ? <CellTree cells={cells} wrong={wrong} vc={param('tree')} setVc={(v) => set({ tree: v || (narrow ? 'physical' : null) }, true)} /> : null}
       </div>
       <div class="map-legend">
         {([['used', t('in use'), sums.used, ''], ['oppo', t('of them opportunistic'), sums.oppo, 'half'], ['free', t('free'), sums.free, 'open'], ['held', t('held for a reservation'), sums.held, 'held'], ['off', t('cordoned or not ready'), sums.off, 'off']] as const).map(([key, word, n, cls]) => (
