@@ -95,7 +95,7 @@ TEST(Throttle, AnAccountWaitsAfterFiveFailuresTwiceAsLongEachTime) {
   throttle.failed("alice", "", now);
   EXPECT_EQ(throttle.ask("alice", "", now), 60s);
   for (int i = 0; i < 10; ++i) throttle.failed("alice", "", now);
-  EXPECT_EQ(throttle.ask("alice", "", now), 5min);
+  EXPECT_EQ(throttle.ask("alice", "", now), 15min);
   throttle.succeeded("alice", "");
   EXPECT_EQ(throttle.ask("alice", "", now), 0s);
 }
@@ -103,7 +103,7 @@ TEST(Throttle, AnAccountWaitsAfterFiveFailuresTwiceAsLongEachTime) {
 TEST(Throttle, AStrangerKeepsNobodyOut) {
   Throttle throttle;
   for (int i = 0; i < 10; ++i) throttle.failed("alice", "10.0.0.9", 1000s);
-  EXPECT_EQ(throttle.ask("alice", "10.0.0.9", 1000s), 5min);
+  EXPECT_EQ(throttle.ask("alice", "10.0.0.9", 1000s), 15min);
   EXPECT_EQ(throttle.ask("alice", "10.0.0.1", 1000s), 0s);
   throttle.forget("alice");
   EXPECT_EQ(throttle.ask("alice", "10.0.0.9", 1000s), 0s);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kFailuresFree = 5;
 constexpr Duration kFirstWait = std::chrono::seconds(30);
-constexpr Duration kLongestWait = std::chrono::minutes(5);
+constexpr Duration kLongestWait = std::chrono::minutes(15);
 constexpr std::size_t kTriesMax = 20;
 constexpr Duration kTriesWindow = std::chrono::minutes(1);
 constexpr int kStrangersFree = 100;

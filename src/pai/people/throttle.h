@@ -1,5 +1,5 @@
 /// How often somebody may guess a password. After five failures in a row the account waits for 30 s
-/// at that address, then twice as long after each further one, 5 minutes at most; an address has 20
+/// at that address, then twice as long after each further one, 15 minutes at most; an address has 20
 /// tries a minute over all accounts.
 ///
 /// A stranger cannot keep somebody out: failures elsewhere do not count where the owner is. Only
