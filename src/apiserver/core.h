@@ -29,9 +29,19 @@ struct User {
   std::string uid;
   std::vector<std::string> groups;
   std::map<std::string, std::vector<std::string>> extra;
+  /// Users of the same number are the same in everything above; 0 says nothing. Given to those who
+  /// are recognised by a token that was seen before.
+  std::uint64_t identity = 0;
   [[nodiscard]] bool in_group(std::string_view group) const;
-  bool operator==(const User&) const = default;
+  [[nodiscard]] bool same_as(const User& other) const {
+    if (identity != 0 && identity == other.identity) return true;
+    return name == other.name && uid == other.uid && groups == other.groups && extra == other.extra;
+  }
 };
+
+/// Which binding allows something, in Kubernetes' words; shared by all whom it allows the same.
+/// Null: there is nothing to say.
+using Reason = std::shared_ptr<const std::string>;
 
 /// How a write is made.
 struct WriteOptions {
@@ -73,6 +83,7 @@ struct ReadAhead;
 /// values: then `request` is empty and of `target` only the options are there.
 struct Call {
   net::Request request;
+  Time received;  // zero: by a client of this process
   net::Target target;
   User user;
   std::string verb;  // get list watch create update patch delete deletecollection

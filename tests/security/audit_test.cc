@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <thread>
 
+#include "apiserver/audit/id.h"
 #include "apiserver/audit/log.h"
 #include "security/cluster.h"
 #include "security/folder.h"
@@ -282,19 +284,21 @@ TEST(AuditLines, EachIsAnEventAsKubernetesWritesIt) {
   full.name = "d";
   full.received = *parse_time("2026-11-16T15:04:05.000123Z");
   full.at = *parse_time("2026-11-16T15:04:06.5Z");
-  audit::Bodies bodies{.code = 409};
-  bodies.failure.text =
+  full.code = 409;
+  auto bodies = std::make_unique<audit::Bodies>();
+  bodies->failure.text =
       R"({"status":"Failure","message":"say \"when\"","reason":"Conflict","x":1})";
-  bodies.request.text = R"({"spec":{"replicas":2}})";
+  bodies->request.text = R"({"spec":{"replicas":2}})";
   audit::Event bare{.stage = audit::Stage::kRequestReceived, .user = robot, .annotations = none};
   bare.id = "id-2";
   bare.uri = "/version";
   bare.verb = "get";
   audit::Lines lines;
-  audit::Users users;
-  lines.add(bare, {}, users);
-  lines.add(full, std::move(bodies), users);
-  lines.add(bare, {.code = 200}, users);
+  audit::Phrases phrases;
+  lines.add(bare, nullptr, phrases);
+  lines.add(full, std::move(bodies), phrases);
+  bare.code = 200;
+  lines.add(bare, nullptr, phrases);
   EXPECT_EQ(lines.count(), 3U);
   const std::string bare_head =
       R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"id-2",)"
@@ -304,7 +308,7 @@ TEST(AuditLines, EachIsAnEventAsKubernetesWritesIt) {
                                R"("stageTimestamp":"1970-01-01T00:00:00.000000Z"})"
                                "\n";
   EXPECT_EQ(
-      lines.take(),
+      lines.take().view(),
       bare_head + bare_end +
           R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"id-1",)"
           R"("stage":"ResponseComplete",)"
@@ -325,6 +329,125 @@ TEST(AuditLines, EachIsAnEventAsKubernetesWritesIt) {
           bare_head + R"("responseStatus":{"metadata":{},"code":200},)" + bare_end);
 }
 
+TEST(AuditLines, WhatIsRepeatedIsThatOfWhoeverAsksAndOfTheirReason) {
+  const audit::Annotations none;
+  const auto line = [&](audit::Phrases& phrases, audit::Event event) {
+    audit::Lines lines;
+    lines.add(event, nullptr, phrases);
+    return std::string(lines.take().view());
+  };
+  User first{.name = "jane", .groups = {"a"}}, second{.name = "jane", .groups = {"b"}};
+  User known{.name = "jane", .groups = {"a"}, .identity = 1}, other = second;
+  other.identity = 2;
+  const Reason reasons[] = {std::make_shared<const std::string>("by \"one\""),
+                            std::make_shared<const std::string>("by two"),
+                            nullptr};
+  std::vector<audit::Event> events;
+  for (const User* user : {&first, &second, &known, &other}) {
+    for (const std::string_view source : {"10.0.0.1:80", "10.0.0.1:81", "10.0.0.2:80"}) {
+      for (const std::string_view agent : {"kubectl", "kubectx", ""}) {
+        for (const std::string_view forwarded : {"", "10.9.9.9"}) {
+          for (const Reason& reason : reasons) {
+            audit::Event event{.user = *user, .annotations = none};
+            event.source = source;
+            event.agent = agent;
+            event.forwarded = forwarded;
+            event.decision = "allow";
+            event.reason = &reason;
+            events.push_back(event);
+            if (reason == reasons[1]) {
+              events.push_back(event);
+              events.back().acting = &second;
+            }
+          }
+        }
+      }
+    }
+  }
+  // Whatever came before, in either order, a line is as if it were the first.
+  audit::Phrases phrases;
+  for (const bool backwards : {false, true}) {
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      const audit::Event& event = events[backwards ? events.size() - 1 - i : i];
+      audit::Phrases fresh;
+      EXPECT_EQ(line(phrases, event), line(fresh, event));
+    }
+  }
+  const std::string last = line(phrases, events.front());
+  EXPECT_NE(last.find(R"("user":{"username":"jane","groups":["a"]},"sourceIPs":["10.0.0.1"],)"
+                      R"("userAgent":"kubectl","requestReceivedTimestamp")"),
+            std::string::npos)
+      << last;
+  EXPECT_NE(last.find(R"("annotations":{"authorization.k8s.io/decision":"allow",)"
+                      R"("authorization.k8s.io/reason":"by \"one\""}})"),
+            std::string::npos)
+      << last;
+}
+
+TEST(AuditIds, AreRandomUuidsOrWhatTheClientSaid) {
+  std::set<std::string> seen;
+  for (int i = 0; i < 1000; ++i) {
+    audit::Id id;
+    EXPECT_TRUE(id.empty());
+    id.draw();
+    EXPECT_THAT(std::string(id.view()),
+                testing::MatchesRegex("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-"
+                                      "[0-9a-f]{12}"));
+    EXPECT_TRUE(seen.emplace(id.view()).second);
+  }
+  // Every digit at every place that is random.
+  std::set<std::pair<std::size_t, char>> digits;
+  for (const std::string& id : seen) {
+    for (std::size_t at = 0; at < id.size(); ++at) digits.emplace(at, id[at]);
+  }
+  EXPECT_EQ(digits.size(), 30U * 16 + 4 + 1 + 4);
+  audit::Id given;
+  given.set("my-own-id");
+  EXPECT_EQ(given.view(), "my-own-id");
+}
+
+/// Few lines and many by turns: whole lines in their order, and spaces only where many end.
+TEST(AuditFile, ManyLinesAtOnceEndWithABlockOfTheDisk) {
+  const TemporaryFolder folder;
+  const std::string name = std::filesystem::path(folder.path()).filename().string();
+  // A disk, and memory, which may have no blocks.
+  for (const std::string& path : {folder.path() + "/audit.log", "/dev/shm/" + name + ".log"}) {
+    audit::File file({.path = path});
+    ASSERT_TRUE(file.open());
+    std::string wanted;
+    int number = 0;
+    std::uintmax_t before = 0;
+    for (const int count : {3, 20'000, 20'000, 1, 200'000, 20'000, 20'000, 2}) {
+      audit::Block lines;
+      for (int i = 0; i < count; ++i) {
+        const std::string line = fmt::format(R"({{"kind":"Event","number":{}}})", number++) + "\n";
+        lines.append(line);
+        wanted += line;
+      }
+      ASSERT_TRUE(file.append(lines, {}));
+      const std::uintmax_t size = std::filesystem::file_size(path);
+      EXPECT_EQ(size, before + lines.size());
+      if (count == 20'000) {
+        EXPECT_EQ(size % audit::Block::kAlignment, 0U) << path;
+      }
+      before = size;
+    }
+    std::ifstream in(path);
+    std::string found;
+    int padded = 0;
+    for (std::string line; std::getline(in, line);) {
+      const std::size_t end = line.find_last_not_of(' ') + 1;
+      if (end < line.size()) ++padded;
+      found += line.substr(0, end) + "\n";
+    }
+    EXPECT_EQ(found, wanted) << path;
+    EXPECT_GE(padded, 3);
+    EXPECT_LE(padded, 4);
+    EXPECT_EQ(file.tail(1).size(), 1U);
+    std::filesystem::remove(path);
+  }
+}
+
 TEST(AuditFile, WhatIsFullIsPutAsideAndTheOldestGo) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/audit.log";
@@ -343,8 +466,12 @@ TEST(AuditFile, WhatIsFullIsPutAsideAndTheOldestGo) {
     }
     return out;
   };
-  for (int i = 0; i < 20; ++i)
-    ASSERT_TRUE(file.append(std::string(39, 'x') + "\n", begin + std::chrono::seconds(i)));
+  const auto append = [&](char what, std::size_t length, Time now) {
+    audit::Block lines;
+    lines.append(std::string(length, what) + "\n");
+    return file.append(lines, now);
+  };
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(append('x', 39, begin + std::chrono::seconds(i)));
   EXPECT_THAT(names(),
               testing::UnorderedElementsAre("audit.log",
                                             "audit-notes.log",
@@ -353,8 +480,7 @@ TEST(AuditFile, WhatIsFullIsPutAsideAndTheOldestGo) {
                                             "audit-2026-11-16T15-04-23.000.log"));
   EXPECT_EQ(file.tail(1), std::vector<std::string>{std::string(39, 'x')});
   // A day later all of those are too old.
-  for (int i = 0; i < 2; ++i)
-    ASSERT_TRUE(file.append(std::string(80, 'y') + "\n", begin + std::chrono::hours(48)));
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(append('y', 80, begin + std::chrono::hours(48)));
   EXPECT_THAT(names(),
               testing::UnorderedElementsAre("audit.log",
                                             "audit-notes.log",

@@ -122,7 +122,7 @@ void add_code(Text& out, int code) {
   if (code == 0) return;
   out.add(kStatus);
   out.add(kCode);
-  out.add_digits<3>(code);
+  out.add_digits<3>(static_cast<std::uint32_t>(code));
   out.add("}");
 }
 
@@ -163,50 +163,85 @@ void add_sources(Text& out, const Event& event) {
   if (before == ",") out.add("]");
 }
 
-void add_head(Text& out, const Event& event, Users& users) {
-  add_plain(
-      out, R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","level":)", name_of(event.level));
-  add_plain(out, R"(,"auditID":)", event.id);
-  add_plain(out, R"(,"stage":)", name_of(event.stage));
-  add(out, R"(,"requestURI":)", event.uri);
-  add(out, R"(,"verb":)", event.verb);
+void add_who(Text& out, const Event& event) {
   out.add(R"(,"user":)");
-  out.add(users.text_of(event.user));
+  add_user(out, event.user);
   if (event.acting != nullptr) {
     out.add(R"(,"impersonatedUser":)");
-    out.add(users.text_of(*event.acting));
+    add_user(out, *event.acting);
   }
   add_sources(out, event);
   add_unless_empty(out, R"(,"userAgent":)", event.agent);
+}
+
+/// How every line of a level begins, up to its id.
+std::string_view head_of(Level level) {
+  static constexpr std::string_view kHeads[] = {
+      R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"None","auditID":")",
+      R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":")",
+      R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Request","auditID":")",
+      R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":")"};
+  return kHeads[static_cast<int>(level)];
+}
+
+/// What stands between the id and the address.
+std::string_view middle_of(Stage stage) {
+  static constexpr std::string_view kMiddles[] = {R"(","stage":"RequestReceived","requestURI":)",
+                                                  R"(","stage":"ResponseStarted","requestURI":)",
+                                                  R"(","stage":"ResponseComplete","requestURI":)",
+                                                  R"(","stage":"Panic","requestURI":)"};
+  return kMiddles[static_cast<int>(stage)];
+}
+
+void add_head(Text& out, const Event& event, Phrases& phrases) {
+  out.add(head_of(event.level));
+  out.add(event.id);
+  add(out, middle_of(event.stage), event.uri);
+  // Verbs of resources are words of ours.
+  if (event.resource.empty())
+    add(out, R"(,"verb":)", event.verb);
+  else
+    add_plain(out, R"(,"verb":)", event.verb);
+  out.add(phrases.who(event));
   if (!event.resource.empty()) add_reference(out, event);
 }
 
-/// Times of neighbouring lines are mostly of one second.
+/// "2026-11-18T15:04:05.000000Z" with the quotes. Times of neighbouring lines are mostly of one
+/// second.
 void add_time(Text& out, std::string_view before, Time time) {
   constexpr std::int64_t kMicros = 1'000'000;
+  constexpr std::size_t kLength = sizeof "\"2006-01-02T15:04:05." - 1;
   thread_local std::int64_t second = -1;
-  thread_local std::string text;  // "2006-01-02T15:04:05.
+  thread_local char text[kLength];
   if (time.us < 0) return add(out, before, format_micro_time(time));
   if (time.us / kMicros != second) {
+    const std::string made = "\"" + format_time(time);
+    if (made.size() != kLength) return add(out, before, format_micro_time(time));  // after 9999
     second = time.us / kMicros;
-    text = "\"" + format_time(time);
-    text.back() = '.';
+    std::memcpy(text, made.data(), kLength);
+    text[kLength - 1] = '.';
   }
   out.add(before);
-  out.add(text);
-  out.add_digits<6>(time.us % kMicros);
+  out.add({text, kLength});
+  out.add_digits<6>(static_cast<std::uint32_t>(time.us % kMicros));
   out.add("Z\"");
 }
 
-void add_annotations(Text& out, const Event& event, Users& users) {
+void add_decision(Text& out, std::string_view decision, std::string_view reason) {
+  add_plain(out, R"(,"annotations":{)", kube::names::access::kDecision);
+  out.add(":");
+  out.add_plain(decision);
+  add_plain(out, ",", kube::names::access::kReason);
+  add(out, ":", reason);
+}
+
+void add_annotations(Text& out, const Event& event, Phrases& phrases) {
+  const bool reasoned = event.reason != nullptr && *event.reason;
+  if (reasoned && event.annotations.empty()) return out.add(phrases.why(*event.reason));
   std::string_view before = R"(,"annotations":{)";
   if (!event.decision.empty()) {
-    add_plain(out, std::exchange(before, ","), kube::names::access::kDecision);
-    out.add(":");
-    out.add_plain(event.decision);
-    add_plain(out, ",", kube::names::access::kReason);
-    out.add(":");
-    out.add(users.text_of_reason(event.reason));
+    add_decision(out, event.decision, reasoned ? **event.reason : std::string_view());
+    before = ",";
   }
   for (const auto& [key, value] : event.annotations) {
     add_plain(out, std::exchange(before, ","), key);
@@ -215,72 +250,111 @@ void add_annotations(Text& out, const Event& event, Users& users) {
   if (before == ",") out.add("}");
 }
 
-void add_end(Text& out, const Event& event, Users& users) {
+void add_end(Text& out, const Event& event, Phrases& phrases) {
   add_time(out, R"(,"requestReceivedTimestamp":)", event.received);
   add_time(out, R"(,"stageTimestamp":)", event.at);
-  add_annotations(out, event, users);
+  add_annotations(out, event, phrases);
   out.add("}\n");
 }
 
-/// Which of a few places. Texts of one kind differ in length or at their end, and most are longer
-/// than what a hash of all of it would be worth.
-std::size_t place_of(std::string_view text, std::size_t places) {
+/// What `add` adds.
+template <typename Add>
+std::string text_of(const Add& add) {
+  Block block;
+  {
+    Text out(block);
+    add(out);
+  }
+  return std::string(block.view());
+}
+
+/// Texts of one kind differ in length or at their end, and most are longer than what a hash of all
+/// of it would be worth.
+std::uint64_t mark_of(std::string_view text) {
   std::uint64_t end = 0;
-  const std::size_t taken = std::min(text.size(), sizeof end);
-  std::memcpy(&end, text.data() + text.size() - taken, taken);
+  if (text.size() >= sizeof end) {
+    std::memcpy(&end, text.data() + text.size() - sizeof end, sizeof end);
+  } else {
+    for (const char c : text) end = end << 8 | static_cast<unsigned char>(c);
+  }
+  return end + text.size();
+}
+
+/// Which of a few places.
+std::size_t place_of(std::uint64_t mark, std::size_t places) {
   constexpr std::uint64_t kMix = 0x9e3779b97f4a7c15;
-  return ((end + text.size()) * kMix >> 32) % places;
+  return (mark * kMix >> 32) % places;
 }
 
 }  // namespace
 
-const std::string& Users::text_of(const User& user) {
-  auto& known = users_[place_of(user.name, users_.size())];
-  if (known.text.empty() || known.of != user) {
-    known.of = user;
-    known.text.clear();
-    Text out(known.text);
-    add_user(out, user);
+const std::string& Phrases::who(const Event& event) {
+  const std::string_view host = host_of(event.source);
+  const auto is_of_event = [&](const Who& known) {
+    return !known.text.empty() && known.user.same_as(event.user) && known.host == host &&
+           known.agent == event.agent && known.forwarded == event.forwarded;
+  };
+  if (event.acting != nullptr) {
+    other_.text = text_of([&](Text& out) { add_who(out, event); });
+    return other_.text;
+  }
+  if (latest_ != &other_ && is_of_event(*latest_)) return latest_->text;
+  const std::uint64_t mark =
+      mark_of(event.user.name) + 3 * mark_of(host) + 5 * mark_of(event.agent);
+  Who& known = who_[place_of(mark, who_.size())];
+  latest_ = &known;
+  if (!is_of_event(known)) {
+    known.user = event.user;
+    known.host = host;
+    known.forwarded = event.forwarded;
+    known.agent = event.agent;
+    known.text = text_of([&](Text& out) { add_who(out, event); });
   }
   return known.text;
 }
 
-const std::string& Users::text_of_reason(std::string_view reason) {
-  auto& known = reasons_[place_of(reason, reasons_.size())];
-  if (known.text.empty() || known.of != reason) {
-    known.of = reason;
-    known.text.clear();
-    json::append_string(known.text, reason);
+const std::string& Phrases::why(const Reason& reason) {
+  Why& known = why_[place_of(reinterpret_cast<std::uintptr_t>(reason.get()), why_.size())];
+  if (known.reason != reason) {
+    known.reason = reason;
+    known.text = text_of([&](Text& out) {
+      add_decision(out, "allow", *reason);
+      out.add("}");
+    });
   }
   return known.text;
 }
 
-void Lines::add(const Event& event, Bodies&& bodies, Users& users) {
+void Lines::add(const Event& event, std::unique_ptr<Bodies> bodies, Phrases& phrases) {
   ++count_;
   Text out(text_);
-  add_head(out, event, users);
-  if (bodies.empty()) {
-    add_code(out, bodies.code);
+  add_head(out, event, phrases);
+  if (!bodies) {
+    add_code(out, event.code);
   } else {
-    out.flush();
-    gap_bytes_ += sizeof(gaps_.front()) + bodies.failure.text.size() + bodies.request.text.size() +
-                  bodies.response.text.size();
+    bodies->code = event.code;
+    out.finish();
+    gap_bytes_ += sizeof(*bodies) + bodies->failure.text.size() + bodies->request.text.size() +
+                  bodies->response.text.size();
     gaps_.emplace_back(text_.size(), std::move(bodies));
   }
-  add_end(out, event, users);
+  add_end(out, event, phrases);
 }
 
-std::string Lines::take() {
+Block Lines::take() {
   if (gaps_.empty()) return std::move(text_);
-  std::string out;
+  Block out;
   out.reserve(bytes());
   std::size_t done = 0;
+  std::string filling;
   for (const auto& [at, bodies] : gaps_) {
-    out.append(text_, done, at - done);
-    add_bodies(out, bodies);
+    out.append(text_.view().substr(done, at - done));
+    filling.clear();
+    add_bodies(filling, *bodies);
+    out.append(filling);
     done = at;
   }
-  out.append(text_, done);
+  out.append(text_.view().substr(done));
   return out;
 }
 

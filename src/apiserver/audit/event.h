@@ -6,10 +6,12 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "apiserver/audit/block.h"
 #include "apiserver/audit/policy.h"
 #include "apiserver/core.h"
 
@@ -22,17 +24,14 @@ struct Content {
   [[nodiscard]] bool empty() const { return text.empty() && !object; }
 };
 
-/// What a worker writes of a line: the answer and the bodies.
+/// What a worker writes of a line: an answer that has to be read first, and the bodies.
 struct Bodies {
-  int code = 0;     // of the answer; 0: none yet
   Content failure;  // the answer, if it is an error
   Content request, response;
   bool omit_managed_fields = false;
   /// The kind holds secrets: no text of a body is repeated.
   bool secret = false;
-  [[nodiscard]] bool empty() const {
-    return failure.empty() && request.empty() && response.empty();
-  }
+  int code = 0;  // that of the line
 };
 
 /// Beside the decision: few requests have any.
@@ -47,47 +46,57 @@ struct Event {
   const User* acting = nullptr;  // whom the user acts as
   // What it is about; `resource` is empty for other paths.
   std::string_view group, version, resource, subresource, ns, name;
+  int code = 0;  // of the answer; 0: none yet
   Time received, at;
   /// How it was decided and why; without a decision both are empty.
-  std::string_view decision, reason;
+  std::string_view decision;
+  const Reason* reason = nullptr;
   const Annotations& annotations;
 };
 
-/// What lines say of users, and why their requests were allowed. The same few ask again and again,
-/// so the last texts are kept.
-class Users {
+/// What lines say of who asks from where, and why that was allowed: the same few ask for the same
+/// again and again, so the last texts are kept.
+class Phrases {
  public:
-  const std::string& text_of(const User& user);
-  /// Reasons quote names: to escape one costs more than to find it.
-  const std::string& text_of_reason(std::string_view reason);
+  /// The members `user` to `userAgent`, each with the comma before it. Valid until the next call.
+  const std::string& who(const Event& event);
+  /// The member `annotations` of a request that was allowed, with the comma before it.
+  const std::string& why(const Reason& reason);
 
  private:
-  template <typename Of>
-  struct Known {
-    Of of;
+  struct Who {
+    User user;
+    std::string host, forwarded, agent;
+    std::string text;  // empty: of nobody yet
+  };
+  struct Why {
+    Reason reason;     // held, so that nothing else can get its address
     std::string text;  // empty: of nothing yet
   };
-  std::array<Known<User>, 64> users_;           // by name
-  std::array<Known<std::string>, 64> reasons_;  // by themselves
+  std::array<Who, 64> who_;
+  std::array<Why, 64> why_;
+  Who other_;              // of those who act as somebody else
+  Who* latest_ = &other_;  // mostly of the next line, too
 };
 
 /// Lines on their way to the file.
 class Lines {
  public:
   Lines() = default;
-  /// With the room of a text that is no longer needed.
-  explicit Lines(std::string spare) : text_(std::move(spare)) { text_.clear(); }
-  void add(const Event& event, Bodies&& bodies, Users& users);
+  /// With the room of a block that is no longer needed.
+  explicit Lines(Block spare) : text_(std::move(spare)) { text_.clear(); }
+  /// `bodies` may be null.
+  void add(const Event& event, std::unique_ptr<Bodies> bodies, Phrases& phrases);
   [[nodiscard]] std::size_t count() const { return count_; }
   /// What they weigh, about.
   [[nodiscard]] std::size_t bytes() const { return text_.size() + gap_bytes_; }
   /// The whole text, each line with its end. Runs on a worker.
-  [[nodiscard]] std::string take();
+  [[nodiscard]] Block take();
 
  private:
-  std::string text_;
+  Block text_;
   std::size_t count_ = 0, gap_bytes_ = 0;
-  std::vector<std::pair<std::size_t, Bodies>> gaps_;  // at which place of the text
+  std::vector<std::pair<std::size_t, std::unique_ptr<Bodies>>> gaps_;  // at which place of the text
 };
 
 /// Whether bodies of the resource are never written down, whatever the policy says: Secrets, and

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t kPendingMax = 10'000;
 constexpr std::size_t kPendingBytesMax = 32 << 20;
-/// Enough for a worker to be woken at once, and little enough to stay in the processor's cache.
-constexpr std::size_t kBatchBytes = 256 << 10;
+/// Enough for a worker to be woken at once, and for one write to cost little beside its lines.
+constexpr std::size_t kBatchBytes = 1 << 20;
 /// What is kept of the newest lines at most: with bodies a line may be long.
 constexpr std::size_t kTailBytesMax = 4 << 20;
 constexpr Duration kDelay = std::chrono::milliseconds(50);
@@ -31,7 +31,11 @@ Result<std::unique_ptr<Log>> Log::open(Env& env, Options options) {
   const auto opened = log->file_->open();
   if (!opened) return fail(opened.error());
   const std::vector<std::string> before = log->file_->tail(kTailMax);
-  if (!before.empty()) log->keep({join(before, "\n") + "\n", before.size()});
+  if (!before.empty()) {
+    Written found{.count = before.size()};
+    found.text.append(join(before, "\n") + "\n");
+    log->keep(std::move(found));
+  }
   return log;
 }
 
@@ -49,8 +53,8 @@ Task<bool> Log::wait_for_room() {
   co_return true;
 }
 
-void Log::add(const Event& event, Bodies&& bodies) {
-  pending_.add(event, std::move(bodies), users_);
+void Log::add(const Event& event, std::unique_ptr<Bodies> bodies) {
+  pending_.add(event, std::move(bodies), phrases_);
   if (writing_) return;
   if (pending_.bytes() >= kBatchBytes)
     flush();
@@ -80,18 +84,21 @@ void Log::flush() {
 
 void Log::keep(Written newest) {
   if (newest.text.size() > kTailBytesMax) {
-    newest.text.erase(0, newest.text.find('\n', newest.text.size() - kTailBytesMax) + 1);
-    newest.count = static_cast<std::size_t>(std::ranges::count(newest.text, '\n'));
+    const std::string_view all = newest.text.view();
+    Block end;
+    end.append(all.substr(all.find('\n', all.size() - kTailBytesMax) + 1));
+    newest.text = std::move(end);
+    newest.count = static_cast<std::size_t>(std::ranges::count(newest.text.view(), '\n'));
   }
   recent_lines_ += newest.count;
   recent_bytes_ += newest.text.size();
   // A busy server's are kept as they are, without a copy; a few lines must not keep the room of many.
-  if (newest.text.size() >= kBatchBytes / 2) {
+  if (newest.text.size() >= kBatchBytes / 4) {
     recent_.push_back(std::move(newest));
   } else {
     if (recent_.empty() || recent_.back().text.size() + newest.text.size() > kBatchBytes)
       recent_.emplace_back();
-    recent_.back().text += newest.text;
+    recent_.back().text.append(newest.text.view());
     recent_.back().count += newest.count;
     spare_ = std::move(newest.text);
   }
@@ -137,7 +144,7 @@ std::vector<std::string> Log::last(std::size_t count) const {
   count = std::min(count, kTailMax);
   std::vector<std::string> out;  // the newest first
   for (auto each = recent_.rbegin(); each != recent_.rend() && out.size() < count; ++each) {
-    const std::vector<std::string> lines = split_nonempty(each->text, '\n');
+    const std::vector<std::string> lines = split_nonempty(each->text.view(), '\n');
     out.insert(out.end(), lines.rbegin(), lines.rend());
   }
   if (out.size() > count) out.resize(count);

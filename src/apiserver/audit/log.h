@@ -26,7 +26,7 @@ class Log {
   [[nodiscard]] bool full() const;
   /// False if there is still no room after a while.
   Task<bool> wait_for_room();
-  void add(const Event& event, Bodies&& bodies);
+  void add(const Event& event, std::unique_ptr<Bodies> bodies);
   /// Writes what is left.
   Task<void> stop();
 
@@ -41,7 +41,7 @@ class Log {
   Log(Env& env, Options options);
   void flush();
   struct Written {
-    std::string text;
+    Block text;
     std::size_t count = 0;  // of lines
   };
   void wrote(const Result<void>& result, Written newest);
@@ -50,7 +50,7 @@ class Log {
   Env& env_;
   const Policy policy_;
   std::shared_ptr<File> file_;  // the worker's while writing_
-  Users users_;
+  Phrases phrases_;
   Lines pending_;
   std::size_t writing_bytes_ = 0;
   bool writing_ = false;
@@ -60,7 +60,7 @@ class Log {
   /// asks.
   std::deque<Written> recent_;
   std::size_t recent_lines_ = 0, recent_bytes_ = 0;
-  std::string spare_;  // the memory of a text that is no longer needed
+  Block spare_;  // one that is no longer needed
   std::uint64_t written_ = 0, lost_ = 0;
   Duration said_{};  // when a loss was last told of
 };

@@ -4,21 +4,20 @@
 #include "apiserver/rest/negotiate.h"
 #include "base/strings.h"
 #include "kube/security/names.h"
-#include "net/tls/tls.h"
 
 namespace muster::apiserver::audit {
 namespace {
 
 /// A longer body is left out of its line.
 constexpr std::size_t kBodyMax = 1 << 20;
-/// What a client may call its request, and what it calls itself; longer is cut.
-constexpr std::size_t kIdMax = 64, kTextMax = 4096;
+/// What a client may say of itself; longer is cut.
+constexpr std::size_t kTextMax = 4096;
 
 std::string_view cut(std::string_view text) { return text.substr(0, kTextMax); }
 
 /// Ids that clients send end up in lines of others' tools.
 bool plain(std::string_view id) {
-  return !id.empty() && id.size() <= kIdMax &&
+  return !id.empty() && id.size() <= Id::kMax &&
          id.find_first_not_of(
              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
              std::string_view::npos;
@@ -28,11 +27,14 @@ bool plain(std::string_view id) {
 
 Record::Record(Core& core, const Call& call) : core_(core), log_(core.audit.get()), call_(call) {
   if (log_ == nullptr) return;
-  received_ = core.env.now();
+  received_ = call.received ? call.received : core.env.now();
   // Components of this process do not look at it, and most of what they ask is not written down.
   if (call.in_process || call.request.peer.trusted_user) return;
   const std::string_view given = call.request.headers.get("Audit-Id");
-  id_ = plain(given) ? std::string(given) : net::random_uuid();
+  if (plain(given))
+    id_.set(given);
+  else
+    id_.draw();
 }
 
 Record::~Record() {
@@ -62,19 +64,31 @@ void Record::begin() {
     request.subresource = call_.subresource;
     request.name = call_.name;
     request.ns = call_.ns;
-    bodies_.secret = holds_secrets(request.group, request.resource, request.subresource);
+    secret_ = holds_secrets(request.group, request.resource, request.subresource);
   }
   verdict_ = log_->policy().judge(request);
   if (!wanted()) return;
-  if (id_.empty()) id_ = net::random_uuid();
-  if (bodies_.secret) verdict_.level = Level::kMetadata;
+  if (id_.empty()) id_.draw();
+  if (secret_) verdict_.level = Level::kMetadata;
   if (resource && verdict_.level >= Level::kRequest) keep_request();
-  bodies_.omit_managed_fields = verdict_.omit_managed_fields;
-  if (verdict_.writes(Stage::kRequestReceived)) add(Stage::kRequestReceived, Bodies(bodies_));
+  if (verdict_.writes(Stage::kRequestReceived)) add(Stage::kRequestReceived, copy_of_bodies());
+}
+
+Bodies& Record::bodies() {
+  if (!bodies_) {
+    bodies_ = std::make_unique<Bodies>();
+    bodies_->secret = secret_;
+    bodies_->omit_managed_fields = verdict_.omit_managed_fields;
+  }
+  return *bodies_;
+}
+
+std::unique_ptr<Bodies> Record::copy_of_bodies() const {
+  return bodies_ ? std::make_unique<Bodies>(*bodies_) : nullptr;
 }
 
 void Record::keep_request() {
-  bodies_.request = bounded({media_type(call_.request), call_.request.body, call_.object});
+  bodies().request = bounded({media_type(call_.request), call_.request.body, call_.object});
 }
 
 Content Record::bounded(Content content) {
@@ -96,28 +110,28 @@ void Record::annotate(std::string_view key, std::string value) {
 void Record::set_decision(bool allowed) {
   if (log_ == nullptr || !wanted()) return;
   decision_ = allowed ? "allow" : "forbid";
-  if (!allowed) reason_.clear();
+  if (!allowed) reason_ = nullptr;
 }
 
 void Record::set_started(int code) {
   if (log_ == nullptr) return;
   begin();
-  bodies_.code = code;
-  if (verdict_.writes(Stage::kResponseStarted)) add(Stage::kResponseStarted, Bodies(bodies_));
+  code_ = code;
+  if (verdict_.writes(Stage::kResponseStarted)) add(Stage::kResponseStarted, copy_of_bodies());
 }
 
 void Record::set_answer(const net::Response& response, kube::ObjectPtr object) {
   if (log_ == nullptr) return;
   begin();
-  bodies_.code = response.status;
+  code_ = response.status;
   if (!wanted()) return;
   const bool failed = response.status >= 400;
   const bool whole = verdict_.level == Level::kRequestResponse && call_.resource != nullptr;
   if (!failed && !whole) return;
   Content content{
       std::string(response.headers.get("Content-Type")), response.body, std::move(object)};
-  if (failed) bodies_.failure = bounded(content);
-  if (whole) bodies_.response = bounded(std::move(content));
+  if (failed) bodies().failure = bounded(content);
+  if (whole) bodies().response = bounded(std::move(content));
 }
 
 /// What a client of this process asks for has no path until somebody wants to read it.
@@ -131,7 +145,7 @@ std::string Record::path() const {
   return path;
 }
 
-void Record::add(Stage stage, Bodies&& bodies) {
+void Record::add(Stage stage, std::unique_ptr<Bodies> bodies) {
   const bool first = stage == Stage::kRequestReceived;
   if (!first && !call_.violations.empty())
     annotate(kube::names::access::kAuditViolations, join(call_.violations, "; "));
@@ -140,11 +154,11 @@ void Record::add(Stage stage, Bodies&& bodies) {
               .stage = stage,
               .user = asker_ ? *asker_ : call_.user,
               .decision = first ? std::string_view() : decision_,
-              .reason = reason_,
+              .reason = first ? nullptr : &reason_,
               .annotations = first ? kNone : annotations_};
   const net::Request& request = call_.request;
   const std::string made = call_.in_process && call_.resource ? path() : "";
-  event.id = id_;
+  event.id = id_.view();
   event.uri = cut(made.empty() ? request.target : made);
   event.verb = verb_;
   event.source = request.peer.address;
@@ -159,6 +173,7 @@ void Record::add(Stage stage, Bodies&& bodies) {
     event.ns = call_.ns;
     event.name = call_.name;
   }
+  event.code = code_;
   event.received = received_;
   event.at = core_.env.now();
   log_->add(event, std::move(bodies));
@@ -166,13 +181,13 @@ void Record::add(Stage stage, Bodies&& bodies) {
 
 Task<Result<void>> Trail::send(net::Response response) {
   record_.set_answer(response);
-  if (!record_.id().empty()) response.headers.set("Audit-Id", record_.id());
+  if (!record_.id().empty()) response.headers.set("Audit-Id", std::string(record_.id()));
   return inner_.send(std::move(response));
 }
 
 Task<Result<void>> Trail::start(net::Response head) {
   record_.set_started(head.status);
-  if (!record_.id().empty()) head.headers.set("Audit-Id", record_.id());
+  if (!record_.id().empty()) head.headers.set("Audit-Id", std::string(record_.id()));
   return inner_.start(std::move(head));
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "apiserver/audit/event.h"
+#include "apiserver/audit/id.h"
 #include "net/http/http.h"
 
 namespace muster::apiserver::audit {
@@ -27,8 +28,8 @@ class Record {
   /// Once it is known who asks for what; decides how much is written, and writes the first line.
   void begin();
   /// Null when nobody will read the reason.
-  [[nodiscard]] std::string* reason() {
-    reason_.clear();
+  [[nodiscard]] Reason* reason() {
+    reason_ = nullptr;
     return wanted() ? &reason_ : nullptr;
   }
   void set_decision(bool allowed);
@@ -36,12 +37,15 @@ class Record {
   void set_started(int code);
   /// `object`: instead of the response's body, to a client of this process.
   void set_answer(const net::Response& response, kube::ObjectPtr object = nullptr);
-  [[nodiscard]] const std::string& id() const { return id_; }
+  [[nodiscard]] std::string_view id() const { return id_.view(); }
   void annotate(std::string_view key, std::string value);
 
  private:
   [[nodiscard]] bool wanted() const { return verdict_.level != Level::kNone; }
-  void add(Stage stage, Bodies&& bodies);
+  void add(Stage stage, std::unique_ptr<Bodies> bodies);
+  /// Those of the line, made when there is the first.
+  Bodies& bodies();
+  [[nodiscard]] std::unique_ptr<Bodies> copy_of_bodies() const;
   void keep_request();
   [[nodiscard]] std::string path() const;
   [[nodiscard]] Content bounded(Content content);
@@ -50,15 +54,17 @@ class Record {
   Log* log_;
   const Call& call_;
   Time received_{};
-  std::string id_;
+  Id id_;
   std::optional<User> asker_;
   bool begun_ = false;
   Verdict verdict_;
   std::string verb_;
   std::string_view decision_;  // empty: none yet
-  std::string reason_;
+  Reason reason_;
   Annotations annotations_;
-  Bodies bodies_;
+  bool secret_ = false;
+  int code_ = 0;
+  std::unique_ptr<Bodies> bodies_;  // null for most requests
 };
 
 /// The same around the writer of an answer. Answers carry the id of their lines (Audit-Id).

@@ -42,13 +42,13 @@ User component_user(std::string name) {
   return User{.name = std::move(name), .groups = {"system:masters", "system:authenticated"}};
 }
 
-Result<User> Authenticator::authenticate(const net::Request& request) {
+Result<User> Authenticator::authenticate(const net::Request& request, Time now) {
   if (request.peer.trusted_user) return component_user(*request.peer.trusted_user);
   const std::string_view header = request.headers.get("Authorization");
   if (!header.empty()) {
     if (header.size() < 8 || to_lower(header.substr(0, 7)) != "bearer ")
       return fail(unauthorized());
-    return user_of_token(std::string(trim(header.substr(7))), nullptr);
+    return user_of_token(std::string(trim(header.substr(7))), now, nullptr);
   }
   if (request.peer.cert_user) {
     User user{.name = *request.peer.cert_user, .groups = request.peer.cert_groups};
@@ -59,12 +59,13 @@ Result<User> Authenticator::authenticate(const net::Request& request) {
 }
 
 Result<User> Authenticator::user_of_token(const std::string& token,
+                                          Time now,
                                           std::vector<std::string>* audiences) {
   if (!core_.options.admin_token.empty() && same_secret(token, core_.options.admin_token)) {
     if (audiences != nullptr) *audiences = {core_.options.issuer};
     return User{.name = "muster-admin", .groups = {"system:masters", "system:authenticated"}};
   }
-  const std::int64_t now_s = core_.env.now().seconds();
+  const std::int64_t now_s = now.seconds();
   auto found = known_.find(token);
   if (found == known_.end()) {
     if (core_.options.find_token_owner) {
@@ -110,6 +111,7 @@ Result<User> Authenticator::user_of_token(const std::string& token,
     }
     for (const json::Value& audience : json::array_at(*claims, "aud"))
       known.audiences.push_back(json::text(audience));
+    known.user.identity = ++identities_;
     if (known_.size() >= kKnownMax) known_.clear();
     found = known_.emplace(token, std::move(known)).first;
   }

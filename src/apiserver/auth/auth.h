@@ -28,9 +28,11 @@ class Authenticator {
  public:
   explicit Authenticator(Core& core) : core_(core) {}
   /// Unauthorized without a good credential.
-  Result<User> authenticate(const net::Request& request);
+  Result<User> authenticate(const net::Request& request, Time now);
   /// The user behind a bearer token, and the audiences it holds for.
-  Result<User> user_of_token(const std::string& token, std::vector<std::string>* audiences);
+  Result<User> user_of_token(const std::string& token,
+                             Time now,
+                             std::vector<std::string>* audiences);
   /// A signed service-account token; `expires` receives its end.
   Result<std::string> issue(const TokenSubject& subject, Time* expires);
 
@@ -46,6 +48,7 @@ class Authenticator {
   Core& core_;
   /// Signatures that held: checking one costs far more than finding it. Bounded.
   std::unordered_map<std::string, Known> known_;
+  std::uint64_t identities_ = 0;
 };
 
 }  // namespace muster::apiserver

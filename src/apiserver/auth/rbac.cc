@@ -163,7 +163,8 @@ Authorizer::Decision Authorizer::decide(const User& user, const Attributes& attr
                                              : matches_path(rule, attributes.path);
       return !made.allowed;
     });
-    if (made.allowed) made.reason = description(binding->object, subject);
+    if (made.allowed)
+      made.reason = std::make_shared<const std::string>(description(binding->object, subject));
     return !made.allowed;
   });
   return made;
@@ -219,9 +220,7 @@ const Authorizer::Decision& Authorizer::decision(const User& user,
   return decided_.emplace(question_, latest_).first->second;
 }
 
-bool Authorizer::allowed(const User& user,
-                         const Attributes& attributes,
-                         std::string* reason) const {
+bool Authorizer::allowed(const User& user, const Attributes& attributes, Reason* reason) const {
   if (user.in_group("system:masters")) return true;
   const Decision& made = decision(user, attributes);
   if (made.allowed) {
@@ -229,13 +228,14 @@ bool Authorizer::allowed(const User& user,
     return true;
   }
   if (!reads_own_framework(core_, user, attributes)) return false;
-  if (reason != nullptr) *reason = "a task reads the Framework that it belongs to";
+  if (reason != nullptr)
+    *reason = std::make_shared<const std::string>("a task reads the Framework that it belongs to");
   return true;
 }
 
 Result<void> Authorizer::check(const User& user,
                                const Attributes& attributes,
-                               std::string* reason) const {
+                               Reason* reason) const {
   if (allowed(user, attributes, reason)) return {};
   Error error;
   error.code = Code::kForbidden;

@@ -24,11 +24,11 @@ class Authorizer {
   /// `reason`, unless null, receives which binding allows it, in Kubernetes' words.
   [[nodiscard]] bool allowed(const User& user,
                              const Attributes& attributes,
-                             std::string* reason = nullptr) const;
+                             Reason* reason = nullptr) const;
   /// Forbidden with Kubernetes' text.
   Result<void> check(const User& user,
                      const Attributes& attributes,
-                     std::string* reason = nullptr) const;
+                     Reason* reason = nullptr) const;
   /// Each rule that applies to the user in the namespace (and cluster-wide); `visit` returns false
   /// to stop.
   void each_rule(const User& user,
@@ -46,7 +46,7 @@ class Authorizer {
   void each_binding(const User& user, std::string_view ns, const VisitBinding& visit) const;
   struct Decision {
     bool allowed = false;
-    std::string reason;
+    Reason reason;
     bool by_name = false;  // a rule that names objects was asked: it holds for one object only
   };
   [[nodiscard]] Decision decide(const User& user, const Attributes& attributes) const;

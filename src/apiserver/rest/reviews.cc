@@ -78,7 +78,8 @@ json::Value rules_status(const Core& core, const User& user, const std::string& 
 
 json::Value token_status(Core& core, const json::Value& spec) {
   std::vector<std::string> held;
-  const auto user = core.authenticator->user_of_token(json::text_at(spec, "token"), &held);
+  const auto user =
+      core.authenticator->user_of_token(json::text_at(spec, "token"), core.env.now(), &held);
   if (!user) return json::Value{{"user", json::Object()}, {"error", "invalid bearer token"}};
   const json::Array& asked = json::array_at(spec, "audiences");
   json::Array audiences;
@@ -152,10 +153,10 @@ Task<Result<Reply>> create_review(Core& core, Call& call, Accepted accepted) {
     Attributes attributes = attributes_of(spec);
     if (kind == "LocalSubjectAccessReview") attributes.ns = call.ns;
     const User user = self ? call.user : subject_of(spec);
-    std::string reason;
+    Reason reason;
     const bool allowed = core.authorizer->allowed(user, attributes, &reason);
     status = json::Value{{"allowed", allowed}};
-    if (!reason.empty()) status.get_object()["reason"] = reason;
+    if (reason) status.get_object()["reason"] = *reason;
   }
   if (!json::at(*object, "metadata").is_object()) object->get_object()["metadata"] = json::Object();
   object->get_object()["status"] = std::move(status);

@@ -163,7 +163,7 @@ Result<void> Router::identify(Call& call, audit::Record& record) const {
   if (!target) return fail(bad_request(target.error().message));
   call.target = std::move(*target);
   call.manager = manager_of(call.request);
-  auto user = core_.authenticator->authenticate(call.request);
+  auto user = core_.authenticator->authenticate(call.request, call.received);
   if (!user && is_public(call.target.path) && call.request.headers.get("Authorization").empty()) {
     user = User{.name = "system:anonymous", .groups = {"system:unauthenticated"}};
   }
@@ -307,6 +307,7 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& socket) {
       co_return;
     }
   }
+  call.received = core_.env.now();
   audit::Trail writer(core_, call, socket);
   const auto known_user = identify(call, writer.record());
   if (!known_user) {
@@ -327,7 +328,8 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& socket) {
   }
   if (call.target.path == "/muster/v1/reads") {
     writer.record().begin();
-    auto answer = co_await read_many(call, writer.record().id());
+    const std::string id(writer.record().id());
+    auto answer = co_await read_many(call, id);
     (void)co_await send(call, writer, std::move(answer));
     co_return;
   }

@@ -64,7 +64,7 @@ void Standing::look_in(Duration delay) {
 }
 
 bool Standing::holds(const Open& open) const {
-  auto user = core_.authenticator->authenticate(open.credential_);
+  auto user = core_.authenticator->authenticate(open.credential_, core_.env.now());
   if (!user) return false;
   const auto acting = impersonated(core_, open.credential_, std::move(*user));
   return acting &&

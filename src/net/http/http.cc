@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/strings.h"
 
@@ -10,6 +11,9 @@ namespace muster::net {
 namespace {
 
 bool same_name(std::string_view a, std::string_view b) {
+  // Mostly of another length, or written alike.
+  if (a.size() != b.size()) return false;
+  if (std::memcmp(a.data(), b.data(), a.size()) == 0) return true;
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
     const auto lower = [](unsigned char c) {
       return c >= 'A' && c <= 'Z' ? static_cast<unsigned char>(c + 32) : c;
