@@ -64,7 +64,8 @@ Result<void> CellAllocator::add_allocated(const PodRef& pod,
                                bind.node));
   Index index = groups_.index_of(spec.group);
   if (index == kNone) {
-    index = books().restore(spec.root.empty() ? spec : sized_by(spec, bind), bind, slot, now);
+    index = spec.root.empty() ? books().restore(spec, bind, slot, now)
+                              : books().restore(sized_by(spec, bind), bind, slot, now);
   } else if (groups_.at(index).state == GroupState::kPreempting) {
     books().take_reserved(index);
   }
@@ -81,7 +82,7 @@ Result<void> CellAllocator::add_allocated(const PodRef& pod,
           pod,
           fmt::format(
               "its place in group \"{}\" is held by pod \"{}\"", spec.group, place->pod.name));
-    place = AllocatedPod{pod, bind};
+    place.emplace(pod, bind);
     ++group.allocated_pods;
     // Whoever keeps those cells for a pod that is not there has lost them.
     books().restore_place(index, spec, bind, slot, now);

@@ -93,7 +93,7 @@ class CellAllocator {
   Decision schedule_existing(const ScheduleRequest& request, Index group);
   Decision continue_preempting(const ScheduleRequest& request, Index group);
   Decision plan_new(const ScheduleRequest& request, bool last);
-  Decision answer(const ScheduleRequest& request, const Placement& placement, bool last);
+  Decision answer(const ScheduleRequest& request, Placement& placement, bool last);
   [[nodiscard]] bool still_possible(const Placement& placement) const;
   [[nodiscard]] bool has_bad_or_unsuggested(const Group& group) const;
   [[nodiscard]] Decision preempt(const std::vector<Index>& victims) const;

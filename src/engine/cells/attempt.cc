@@ -23,10 +23,11 @@ bool chain_has_type(const Cells& cells, const Chain& chain, const PodSpec& spec)
 }
 
 /// The kind of device that the pod asks for; empty: any.
-std::string leaf_type_of(const Cells& cells, const PodSpec& spec) {
+const std::string& leaf_type_of(const Cells& cells, const PodSpec& spec) {
+  static const std::string kAny;
   if (spec.root.empty()) return spec.leaf_type;
   const auto found = cells.type_index.find(spec.members[at(spec.member)].cell_type);
-  return found == cells.type_index.end() ? ""
+  return found == cells.type_index.end() ? kAny
                                          : cells.type(cells.type(found->second).leaf_type).name;
 }
 
@@ -55,19 +56,16 @@ void Attempt::in_chain(Index chain, const PinnedHolding* pinned) {
   if (!spec.root.empty()) return pod_groups(chain, pinned);
   Search search(cells_, suggested_, scratch_.search);
   if (spec.priority < 0) {
-    out_.found = search.run({cells_.view(cells_.chain(chain).view), true, "physical cluster"},
-                            spec.priority,
-                            out_.placement,
-                            out_.reason);
+    out_.found = search.run(
+        {cells_.view(cells_.chain(chain).view), true}, spec.priority, out_.placement, out_.reason);
     return;
   }
   const Index view = pinned != nullptr ? pinned->view : cells_.find_holding(vc_, chain)->view;
   out_.placement.has_virtual = true;
-  out_.found = search.run({cells_.view(view), false, "VC " + spec.vc},
-                          spec.priority,
-                          out_.placement,
-                          out_.reason) &&
-               map(chain);
+  out_.found =
+      search.run(
+          {cells_.view(view), false, &spec.vc}, spec.priority, out_.placement, out_.reason) &&
+      map(chain);
 }
 
 void Attempt::pod_groups(Index chain, const PinnedHolding* pinned) {
@@ -156,7 +154,7 @@ Result<void> Attempt::anywhere() {
   const PodSpec& spec = request_.spec;
   if (!spec.pinned_cell.empty()) return in_pinned();
   const auto& types = cells_.leaf_types;
-  const std::string wanted = leaf_type_of(cells_, spec);
+  const std::string& wanted = leaf_type_of(cells_, spec);
   if (wanted.empty()) {
     for (std::size_t type = 0; type < types.size() && !out_.found; ++type)
       (void)in_leaf_type(static_cast<Index>(type));

@@ -47,7 +47,7 @@ class Attempt {
 
   /// An error: the request asks for what cannot be.
   Result<void> anywhere();
-  [[nodiscard]] const Outcome& outcome() const { return out_; }
+  [[nodiscard]] Outcome& outcome() { return out_; }
 
  private:
   Result<void> in_pinned();

@@ -14,8 +14,8 @@ std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 }  // namespace
 
 Index Bookkeeping::add_group(const PodSpec& spec, GroupState state) {
-  Group group;
-  group.name = spec.group;
+  const Index index = groups_.add(spec.group);
+  Group& group = groups_.at(index);
   group.vc = cells_.intern_vc(spec.vc);
   group.priority = spec.priority;
   group.lazy_preemption = spec.lazy_preemption;
@@ -25,14 +25,13 @@ Index Bookkeeping::add_group(const PodSpec& spec, GroupState state) {
   const Placement wanted = empty_placement(spec);
   group.members.reserve(wanted.members.size());
   for (const Placement::Member& member : wanted.members) {
-    Group::Member m;
+    Group::Member& m = group.members.emplace_back();
     m.leaves = member.leaves;
     m.slots.resize(at(member.pods));
     m.physical.assign(at(member.pods) * at(member.leaves), kNone);
     m.virt.assign(m.physical.size(), kNone);
-    group.members.push_back(std::move(m));
   }
-  return groups_.add(std::move(group));
+  return index;
 }
 
 // ------------------------------------------------------------------ reserving

@@ -52,6 +52,7 @@ std::string_view to_string(GroupState state) {
 
 Placement empty_placement(const PodSpec& spec) {
   Placement out;
+  out.members.reserve(spec.members.size());
   if (!spec.root.empty()) {
     for (const GroupMember& member : spec.members) {
       Placement::Member& fresh = out.members.emplace_back();
@@ -74,8 +75,9 @@ Placement empty_placement(const PodSpec& spec) {
   return out;
 }
 
-Index Groups::add(Group group) {
-  MUSTER_CHECK(!names_.contains(group.name), "a gang is known once");
+Index Groups::add(const std::string& name) {
+  const auto [known, fresh] = names_.try_emplace(name, kNone);
+  MUSTER_CHECK(fresh, "a gang is known once");
   Index index = kNone;
   if (free_.empty()) {
     index = static_cast<Index>(groups_.size());
@@ -84,8 +86,8 @@ Index Groups::add(Group group) {
     index = free_.back();
     free_.pop_back();
   }
-  names_[group.name] = index;
-  groups_[cells::at(index)] = std::move(group);
+  known->second = index;
+  groups_[cells::at(index)].emplace().name = name;
   return index;
 }
 

@@ -89,7 +89,8 @@ struct Placement {
 /// By index, which cells remember, and by name.
 class Groups {
  public:
-  Index add(Group group);
+  /// A gang that is not known yet.
+  Index add(const std::string& name);
   void drop(Index index);
 
   [[nodiscard]] Group& at(Index index) { return *groups_[static_cast<std::size_t>(index)]; }

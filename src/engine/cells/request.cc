@@ -1,11 +1,9 @@
 #include "engine/cells/request.h"
 
-#include <fmt/core.h>
-
 namespace muster::engine::cells {
 
 std::string insufficient_capacity(const std::string& vc) {
-  return fmt::format("insufficient capacity when scheduling in VC {}", vc);
+  return "insufficient capacity when scheduling in VC " + vc;
 }
 
 void Suggested::load(const Cells& cells, const ScheduleRequest& request) {

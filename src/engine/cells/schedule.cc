@@ -59,6 +59,19 @@ struct Others {
   }
 };
 
+/// What the placement's members hold, nobody in their slots.
+std::vector<Group::Member> members_in(Placement& placement) {
+  std::vector<Group::Member> members;
+  members.reserve(placement.members.size());
+  for (Placement::Member& m : placement.members) {
+    Group::Member& member = members.emplace_back();
+    member.leaves = m.leaves;
+    member.physical = std::move(m.physical);
+    member.virt = std::move(m.virt);
+  }
+  return members;
+}
+
 }  // namespace
 
 Decision CellAllocator::schedule(const ScheduleRequest& request) {
@@ -148,8 +161,9 @@ Decision CellAllocator::plan_new(const ScheduleRequest& request, bool last) {
   Attempt attempt(cells_, groups_, suggested_, scratch_, request, vc);
   if (const auto possible = attempt.anywhere(); !possible)
     return error(request.pod, possible.error().message);
-  if (!attempt.outcome().found) return wait(attempt.outcome().reason);
-  return answer(request, attempt.outcome().placement, last);
+  Attempt::Outcome& outcome = attempt.outcome();
+  if (!outcome.found) return wait(std::move(outcome.reason));
+  return answer(request, outcome.placement, last);
 }
 
 bool CellAllocator::still_possible(const Placement& placement) const {
@@ -162,20 +176,10 @@ bool CellAllocator::still_possible(const Placement& placement) const {
   return true;
 }
 
-Decision CellAllocator::answer(const ScheduleRequest& request,
-                               const Placement& placement,
-                               bool last) {
+/// The placement is used up where the gang is bound.
+Decision CellAllocator::answer(const ScheduleRequest& request, Placement& placement, bool last) {
   Others others;
-  std::vector<Group::Member> members;
-  members.reserve(placement.members.size());
-  for (const Placement::Member& m : placement.members) {
-    others.add(cells_, m.physical);
-    Group::Member member;
-    member.leaves = m.leaves;
-    member.physical = m.physical;
-    member.virt = m.virt;
-    members.push_back(std::move(member));
-  }
+  for (const Placement::Member& m : placement.members) others.add(cells_, m.physical);
   // What is about to be bound (or reserved) is reserved by nobody else.
   const bool takes = request.phase == Phase::kPreempting || others.victims.empty();
   const bool cancels = takes && !others.preemptors.empty();
@@ -185,9 +189,11 @@ Decision CellAllocator::answer(const ScheduleRequest& request,
   const auto decide = [&] {
     // Cancelling may move doomed bindings, rarely so that the plan no longer holds.
     if (cancels && !last && !still_possible(placement)) return plan_new(request, true);
-    if (others.victims.empty())
+    if (others.victims.empty()) {
+      const std::vector<Group::Member> members = members_in(placement);
       return bind(
           request.spec, members, 0, describe(cells_, members, placement.has_virtual, nullptr));
+    }
     Decision decision = preempt(others.victims);
     if (request.phase == Phase::kPreempting &&
         !books().reserve(request.pod, request.spec, placement))

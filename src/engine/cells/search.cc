@@ -72,7 +72,7 @@ bool Search::pass(const Where& where, std::int32_t priority, Placement& out, std
     for (std::int32_t pod = 0; pod < member.pods; ++pod) {
       const std::int32_t entry = walk.room(member.leaves);
       if (entry < 0) {
-        reason = fmt::format("insufficient capacity when scheduling in {}", where.name);
+        reason = "insufficient capacity when scheduling in " + where.name();
         return false;
       }
       const View::Entry& e = view.entry(entry);
@@ -81,7 +81,7 @@ bool Search::pass(const Where& where, std::int32_t priority, Placement& out, std
         reason = fmt::format("have to use at least one {} node {} when scheduling in {}",
                              View::bad_of(e.key) ? "bad" : "non-suggested",
                              cell == kNone ? "" : cells_.address(cell),
-                             where.name);
+                             where.name());
         return false;
       }
       if (entry != loaded) {
@@ -90,7 +90,7 @@ bool Search::pass(const Where& where, std::int32_t priority, Placement& out, std
       }
       if (!pick_leaves(physical, e.cell, member.leaves, leaves)) {
         // Only when a cell lists fewer children than its type has.
-        reason = fmt::format("insufficient capacity when scheduling in {}", where.name);
+        reason = "insufficient capacity when scheduling in " + where.name();
         return false;
       }
       walk.take(member.leaves);

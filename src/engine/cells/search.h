@@ -25,8 +25,12 @@ class Search {
     View& view;
     /// Its entries are physical cells, not virtual ones.
     bool physical = false;
+    /// Whose view it is; null: everybody's.
+    const std::string* vc = nullptr;
     /// For people.
-    std::string name;
+    [[nodiscard]] std::string name() const {
+      return vc == nullptr ? "physical cluster" : "VC " + *vc;
+    }
   };
 
   Search(Cells& cells, const Suggested& suggested, Scratch& scratch)

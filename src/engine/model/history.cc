@@ -95,17 +95,34 @@ std::uint32_t History::level_named(std::uint64_t name) {
   const std::uint32_t known = by_name_.find(name);
   if (known != kNone) return known;
   const auto fresh = static_cast<std::uint32_t>(levels_.size());
+  ++levels_version_;
   by_name_.insert(name, fresh);
   levels_.emplace_back();
   levels_.back().name = name;
   return fresh;
 }
 
+std::size_t History::recent_place(const RunKind& kind) {
+  const std::uint64_t all = kind.user + kind.stem * 3 + kind.team * 5 + kind.shape * 7;
+  return (all * 0x9e3779b97f4a7c15ULL) >> 56;
+}
+
+/// All that there are for the kind; those that are new are made.
+const History::Recent& History::levels_taught(const RunKind& kind) {
+  Recent& recent = recent_[recent_place(kind)];
+  if (recent.known && recent.kind == kind) return recent;
+  const auto names = names_of(kind);
+  for (std::size_t i = 0; i < kLevels; ++i) recent.levels[i] = level_named(names[i]);
+  recent.kind = kind;
+  recent.known = true;
+  return recent;
+}
+
 void History::learn(const RunKind& kind, const Run& run) {
   if (run.us <= 0) return;
   ++taught_;
-  for (const std::uint64_t name : names_of(kind)) {
-    Level& level = levels_[level_named(name)];
+  for (const std::uint32_t id : levels_taught(kind).levels) {
+    Level& level = levels_[id];
     level.taught = taught_;
     level.keep(run.ended ? run.us : -run.us);
   }
@@ -124,7 +141,7 @@ void History::Level::keep(std::int64_t us) {
     last.push_back(us);
   } else {
     gone = std::exchange(last[next], us);
-    next = (next + 1) % kRunsKept;
+    next = next + 1 == kRunsKept ? 0 : next + 1;
   }
   if (unasked == kUnsorted) return;
   if (++unasked > kAskedWithin) {
@@ -182,6 +199,8 @@ void History::forget_oldest() {
   std::erase_if(levels_, [&](const Level& level) { return level.taught < oldest; });
   by_name_.clear();
   for (std::uint32_t i = 0; i < levels_.size(); ++i) by_name_.insert(levels_[i].name, i);
+  recent_.assign(kRecent, Recent{});
+  ++levels_version_;
   if (ratios_.size() <= kLevelsMax) return;
   ratios_.clear();
   ratios_of_.clear();
@@ -227,23 +246,35 @@ std::vector<std::int64_t> History::last_ended(std::uint32_t id, std::size_t most
   return out;
 }
 
-History::Longer History::longer_than(const RunKind& kind, std::int64_t age_us) const {
-  const auto names = names_of(kind);
-  for (std::size_t i = 0; i < kLevels; ++i) {
-    const std::uint32_t level = by_name_.find(names[i]);
-    if (level == kNone) continue;
-    const auto runs = ended(level);
-    const bool all = i + 1 == kLevels;
-    if (runs.size() < (all ? kEnoughOfAll : kEnough)) continue;
-    const auto first = std::upper_bound(runs.begin(), runs.end(), age_us) - runs.begin();
-    const auto longer = runs.subspan(static_cast<std::size_t>(first));
-    if (longer.size() >= kEnough) return {level, longer};
-  }
-  return {};
+/// Of one level of a kind, the narrowest being the first; nothing: it does not know enough.
+History::Longer History::longer_in(std::uint32_t level,
+                                   std::size_t rank,
+                                   std::int64_t age_us) const {
+  if (level == kNone) return {};
+  const auto runs = ended(level);
+  if (runs.size() < (rank + 1 == kLevels ? kEnoughOfAll : kEnough)) return {};
+  // Every run has lasted longer than one that has not begun.
+  if (age_us <= 0) return {level, runs};
+  if (runs[runs.size() - kEnough] <= age_us) return {};
+  const auto first = std::upper_bound(runs.begin(), runs.end(), age_us) - runs.begin();
+  return {level, runs.subspan(static_cast<std::size_t>(first))};
 }
 
-std::uint32_t History::level_for(const RunKind& kind, std::int64_t age_us) const {
-  return longer_than(kind, age_us).level;
+History::Longer History::longer_than(const Levels& levels, std::int64_t age_us) const {
+  Longer found;
+  for (std::size_t i = 0; i < kLevels && found.level == kNone; ++i)
+    found = longer_in(levels[i], i, age_us);
+  return found;
+}
+
+History::Longer History::longer_than(const RunKind& kind, std::int64_t age_us) const {
+  Longer found;
+  if (const Recent& recent = recent_[recent_place(kind)]; recent.known && recent.kind == kind)
+    return longer_than(recent.levels, age_us);
+  const auto names = names_of(kind);
+  for (std::size_t i = 0; i < kLevels && found.level == kNone; ++i)
+    found = longer_in(by_name_.find(names[i]), i, age_us);
+  return found;
 }
 
 bool History::Ratios::tell(std::size_t enough) const {
@@ -257,15 +288,6 @@ std::span<const std::int32_t> History::ratios(std::uint64_t user) const {
   const std::uint32_t all = ratios_of_.find(kEverybody);
   if (all == kNone || !ratios_[all].tell(kEnoughOfAll)) return {};
   return ratios_[all].last;
-}
-
-std::int64_t History::estimate(const RunKind& kind,
-                               std::int64_t age_us,
-                               std::int32_t permille) const {
-  const auto runs = longer_than(kind, age_us).runs;
-  if (runs.empty()) return kUnknown;
-  const auto count = static_cast<std::int64_t>(runs.size());
-  return runs[static_cast<std::size_t>(std::min(count - 1, count * permille / 1000))];
 }
 
 void History::digest(Digest& d) const {

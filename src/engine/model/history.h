@@ -9,6 +9,7 @@
 /// Their number is bounded: those that nothing was learned about for longest are dropped.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -30,6 +31,8 @@ struct RunKind {
   std::uint64_t stem = 0;
   std::uint64_t team = 0;
   std::uint64_t shape = 0;  ///< GPUs in all, and their model.
+
+  bool operator==(const RunKind&) const = default;
 };
 
 /// A workload's name without numbers, dates, hexadecimal runs and trailing marks: what repeated
@@ -70,7 +73,26 @@ class History {
   /// The levels of a kind, narrowest first; kNone: nothing was learned there.
   [[nodiscard]] std::array<std::uint32_t, kLevels> levels(const RunKind& kind) const;
   /// The first that has enough ended runs longer than the age; kNone: there is none.
-  [[nodiscard]] std::uint32_t level_for(const RunKind& kind, std::int64_t age_us) const;
+  [[nodiscard]] std::uint32_t level_for(const RunKind& kind, std::int64_t age_us) const {
+    return longer_than(kind, age_us).level;
+  }
+  /// The same level, and how long its ended runs that lasted longer than the age took, shortest
+  /// first. Good until the next run is learned from.
+  struct Longer {
+    std::uint32_t level = kNone;
+    std::span<const std::int64_t> runs;
+    /// So many in a thousand of them took less; kUnknown: there are none.
+    [[nodiscard]] std::int64_t quantile(std::int32_t permille) const {
+      if (runs.empty()) return kUnknown;
+      const auto count = static_cast<std::int64_t>(runs.size());
+      return runs[static_cast<std::size_t>(std::min(count - 1, count * permille / 1000))];
+    }
+  };
+  [[nodiscard]] Longer longer_than(const RunKind& kind, std::int64_t age_us) const;
+  using Levels = std::array<std::uint32_t, kLevels>;
+  /// The same for one whose levels are known. They stay what they are while levels_version() does.
+  [[nodiscard]] Longer longer_than(const Levels& levels, std::int64_t age_us) const;
+  [[nodiscard]] std::uint64_t levels_version() const { return levels_version_; }
   /// Of a level: how long ended runs took, shortest first.
   [[nodiscard]] std::span<const std::int64_t> ended(std::uint32_t level) const;
   /// Of a level: the last so many of them at most, in no order.
@@ -88,7 +110,9 @@ class History {
   /// those runs of its level that lasted longer. kUnknown: nothing like it has ended.
   [[nodiscard]] std::int64_t estimate(const RunKind& kind,
                                       std::int64_t age_us,
-                                      std::int32_t permille) const;
+                                      std::int32_t permille) const {
+    return longer_than(kind, age_us).quantile(permille);
+  }
 
   /// Runs that taught something since the start.
   [[nodiscard]] std::uint64_t taught() const { return taught_; }
@@ -134,12 +158,17 @@ class History {
     [[nodiscard]] bool tell(std::size_t enough) const;
   };
 
-  /// Of the first level that has enough, the runs longer than the age, shortest first.
-  struct Longer {
-    std::uint32_t level = kNone;
-    std::span<const std::int64_t> runs;
+  /// A kind that has ended, and its levels, all of which there are: who runs now is mostly like
+  /// somebody who has ended lately. Written with the rest of the history, when something is learned.
+  struct Recent {
+    RunKind kind;
+    std::array<std::uint32_t, kLevels> levels{};
+    bool known = false;
   };
-  [[nodiscard]] Longer longer_than(const RunKind& kind, std::int64_t age_us) const;
+  static constexpr std::size_t kRecent = 256;
+  static std::size_t recent_place(const RunKind& kind);
+  const Recent& levels_taught(const RunKind& kind);
+  [[nodiscard]] Longer longer_in(std::uint32_t level, std::size_t rank, std::int64_t age_us) const;
   static std::array<std::uint64_t, kLevels> names_of(const RunKind& kind);
   std::uint32_t level_named(std::uint64_t name);
   void learn_ratio(std::uint64_t user, const Run& run);
@@ -147,9 +176,11 @@ class History {
 
   std::vector<Level> levels_;
   Names by_name_;
+  std::vector<Recent> recent_ = std::vector<Recent>(kRecent);  ///< By a part of the kind's hash.
   std::vector<Ratios> ratios_;
   Names ratios_of_;
   std::uint64_t taught_ = 0;
+  std::uint64_t levels_version_ = 0;  ///< Grows when one is made, or some are dropped.
 };
 
 /// A history that a copy shares, on whatever thread it lives, until one of the two learns.

@@ -5,13 +5,19 @@
 /// answers are the same as last time. So they are kept by node, two cache lines each, and worked out
 /// again where the state's logs say that something happened, where the answer changes with the time,
 /// and after a run has ended that teaches something.
+///
+/// Every end teaches, and then the answers of all nodes have changed whose pods declare nothing. What
+/// such an answer follows from is kept here, too: when the pod's gang began, and what kind it is of.
+/// The new answer is found without looking at pods and gangs again.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "base/time.h"
+#include "engine/model/history.h"
 #include "engine/model/ids.h"
 #include "engine/state/state.h"
 
@@ -32,6 +38,8 @@ class Departures {
     friend class Departures;
     static constexpr std::size_t kKept = 8;
 
+    static constexpr std::uint32_t kTold = ~std::uint32_t{0};
+
     Time same_until_{INT64_MIN};
     std::uint32_t taught_ = 0;  ///< Of the history when it was asked, its last bits.
     std::int32_t devices_ = 0;  ///< Thousandths of all the node has.
@@ -41,13 +49,18 @@ class Departures {
     bool many_ = false;  ///< More pods have devices than are kept here: any of them may leave.
     std::array<std::int32_t, kKept> taken_{};
     std::array<Time, kKept> ends_{};
+    // To find the answer again, until something happens on the node:
+    Time told_until_;     ///< What is no estimate stays the same until then.
+    bool again_ = false;  ///< All that is one follows from the two tables below.
+    std::array<std::uint32_t, kKept> kind_{};  ///< In kinds_; kTold: it is no estimate.
+    std::array<Time, kKept> began_{};
   };
 
   Departures() = default;
   // What can be worked out again is no part of a copy.
   Departures(const Departures&) {}
   Departures& operator=(const Departures&) {
-    nodes_.clear();
+    forget_all(0);
     return *this;
   }
   ~Departures() = default;
@@ -57,12 +70,27 @@ class Departures {
   [[nodiscard]] const Leavers& at(Desk& desk, NodeId node);
 
   /// Stops the program when something kept differs from what the pods say.
-  void check(Desk& desk) const;
+  void check(Desk& desk);
 
  private:
-  static Leavers work_out(Desk& desk, NodeId node);
+  /// Of the pods that say nothing about their ends; numbered in the order in which they were met.
+  struct Kind {
+    RunKind kind;
+    History::Levels levels{};
+    std::uint64_t version = ~std::uint64_t{0};  ///< Of the history's levels when these were found.
+  };
+  /// So many more than can be on nodes: with more of them all is worked out anew.
+  static constexpr std::size_t kKindsGone = 4096;
+
+  Leavers work_out(Desk& desk, NodeId node);
+  void forget_all(std::size_t nodes);
+  void estimate_again(const Desk& desk, Leavers& kept);
+  std::uint32_t number_of(const RunKind& kind);
 
   std::vector<Leavers> nodes_;
+  std::vector<Kind> kinds_;
+  /// By a hash of the kind; looked up, never iterated.
+  std::unordered_map<std::uint64_t, std::uint32_t> kind_numbers_;
   std::uint64_t cursor_ = 0;  ///< In the state's log.
   std::uint64_t tenants_seen_ = 0;
   std::uint32_t taught_ = 0;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -60,7 +61,7 @@ struct Desk {
   /// The caller is to ask again at this time, or earlier.
   void wake_at(Time at) { plan.wake = plan.wake ? std::min(*plan.wake, at) : at; }
   /// Puts pods that State has bound into the plan.
-  void tell_binds(const std::vector<PodId>& placed);
+  void tell_binds(std::span<const PodId> placed);
 };
 
 }  // namespace muster::engine

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <span>
 
 #include "engine/state/match.h"
 
@@ -163,12 +162,6 @@ constexpr std::int32_t kWaitingPermille = 500;
 constexpr std::int32_t kPassingPermille = 800;
 constexpr std::int32_t kRunningPermille = 50;
 
-/// As History::estimate, where the level is known and more than one quantile is wanted of it.
-std::int64_t quantile(std::span<const std::int64_t> runs, std::int32_t permille) {
-  const auto count = static_cast<std::int64_t>(runs.size());
-  return runs[static_cast<std::size_t>(std::min(count - 1, count * permille / 1000))];
-}
-
 /// Declared by the gang or by all of its pods; zero: not.
 std::int64_t declared_us(const State& state, const GangState& gang) {
   if (gang.spec->expected_duration.count() > 0) return gang.spec->expected_duration.count();
@@ -217,11 +210,10 @@ Expected expected_duration(const State& state, Time now, GangId id) {
     const RunKind kind = state.kind_of(gang);
     out.kind = key_of(kind);
     out.us = History::kUnknown;
-    const History& history = state.history();
-    const std::uint32_t level = history.taught() > 0 ? history.level_for(kind, 0) : History::kNone;
-    if (level != History::kNone) {
-      out.us = quantile(history.ended(level), kWaitingPermille);
-      out.at_most_us = quantile(history.ended(level), kPassingPermille);
+    if (state.history().taught() > 0) {
+      const History::Longer like = state.history().longer_than(kind, 0);
+      out.us = like.quantile(kWaitingPermille);
+      out.at_most_us = like.quantile(kPassingPermille);
     }
   }
   // Pods of a certain age are ended, whatever they had in mind; the youngest is the last to go.
@@ -235,6 +227,18 @@ Expected expected_duration(const State& state, Time now, GangId id) {
     out.sure = true;
   }
   return out;
+}
+
+/// No limit is below what is expected and above what most take, so the lower of the two it is.
+std::int64_t expected_us(const State& state, Time now, GangId id) {
+  const GangState& gang = state.gang(id);
+  std::int64_t us = declared_us(state, gang);
+  if (us == 0) {
+    us = state.history().taught() > 0
+             ? state.history().estimate(state.kind_of(gang), 0, kWaitingPermille)
+             : History::kUnknown;
+  }
+  return std::min(us, limit_us(state, gang, now));
 }
 
 namespace {
@@ -252,15 +256,12 @@ const Desk::Foretold& foretold_end(Desk& desk, GangId id) {
   known = {state.epoch, kNever, kNever, kNever};
   const GangState& gang = state.gang(id);
   const std::int64_t age = std::max<std::int64_t>((desk.now - gang.started).count(), 0);
-  const std::uint32_t level = history.level_for(state.kind_of(gang), age);
-  if (level == History::kNone) return known;
-  const auto runs = history.ended(level);
-  const auto longer = runs.subspan(
-      static_cast<std::size_t>(std::upper_bound(runs.begin(), runs.end(), age) - runs.begin()));
-  known.early = gang.started + Duration(quantile(longer, kRunningPermille));
-  known.late = gang.started + Duration(quantile(longer, kPassingPermille));
+  const History::Longer longer = history.longer_than(state.kind_of(gang), age);
+  if (longer.runs.empty()) return known;
+  known.early = gang.started + Duration(longer.quantile(kRunningPermille));
+  known.late = gang.started + Duration(longer.quantile(kPassingPermille));
   // It outlasts the shortest of them then.
-  known.same_until = gang.started + Duration(longer.front());
+  known.same_until = gang.started + Duration(longer.runs.front());
   return known;
 }
 
@@ -281,6 +282,9 @@ End end_of(Desk& desk, const PodState& pod, Ends ends) {
   const Desk::Foretold& foretold = foretold_end(desk, pod.gang);
   End end{ends == Ends::kEarly ? foretold.early : foretold.late, foretold.same_until, true};
   end.estimated = end.at != kNever;
+  end.by_kind_alone = pod.expected_duration.count() <= 0 && pod.limit.count() <= 0 &&
+                      gang.spec->expected_duration.count() <= 0 &&
+                      state.latest_end(gang.tenant, pod.created) == kNever;
   if (!end.estimated) {
     const Duration declared =
         pod.expected_duration.count() > 0 ? pod.expected_duration : gang.spec->expected_duration;
@@ -296,6 +300,16 @@ End end_of(Desk& desk, const PodState& pod, Ends ends) {
     end.same_until = std::min(end.same_until, end.at);
   }
   return end;
+}
+
+End estimated_end(const Desk& desk, Time started, const History::Levels& levels) {
+  const std::int64_t age = std::max<std::int64_t>((desk.now - started).count(), 0);
+  const History::Longer longer = desk.state->history().longer_than(levels, age);
+  if (longer.runs.empty()) return {.at = kNever, .asked = true};
+  // Later than now, since all of them lasted longer than this one has.
+  const Time at = started + Duration(longer.quantile(kRunningPermille));
+  const Time outlasts_one = started + Duration(longer.runs.front());
+  return {.at = at, .same_until = std::min(outlasts_one, at), .asked = true, .estimated = true};
 }
 
 Time expected_end(Desk& desk, const PodState& pod, Ends ends) {

@@ -56,6 +56,8 @@ struct Expected {
   std::uint64_t kind = 0;
 };
 [[nodiscard]] Expected expected_duration(const State& state, Time now, GangId id);
+/// Its `us` alone, for those that place it.
+[[nodiscard]] std::int64_t expected_us(const State& state, Time now, GangId id);
 
 /// Of work that declares nothing: when the first of those like it were over, or most of them.
 enum class Ends : std::uint8_t { kEarly, kLate };
@@ -68,8 +70,13 @@ struct End {
   /// It follows from what others took, or would if any like it had ended.
   bool asked = false;
   bool estimated = false;
+  /// Nothing but that and its gang's start says when: estimated_end() answers.
+  bool by_kind_alone = false;
 };
 [[nodiscard]] End end_of(Desk& desk, const PodState& pod, Ends ends);
+/// The same, the early one, of a pod that runs, declares nothing and has no limit: its gang began then
+/// and its kind has these levels.
+[[nodiscard]] End estimated_end(const Desk& desk, Time started, const History::Levels& levels);
 /// The same, noted at the desk where it is an estimate.
 [[nodiscard]] Time expected_end(Desk& desk, const PodState& pod, Ends ends);
 

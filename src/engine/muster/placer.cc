@@ -92,7 +92,7 @@ Place Placer::scan(PodId pod, GangId gang, Domain domain) {
 
 Time Placer::end_of(GangId gang) const {
   if (state_->config().placement != PlacementRule::kPack) return kNever;
-  const std::int64_t us = expected_duration(state_, desk_->now, gang).us;
+  const std::int64_t us = expected_us(state_, desk_->now, gang);
   return us == History::kUnknown ? kNever : desk_->now + Duration(us);
 }
 

@@ -20,9 +20,9 @@ Planner::Planner(State& state)
 
 Plan Planner::decide(Time now) {
   begin(now);
-  const std::vector<GangId> changed = desk_.state->take_dirty_gangs();
-  if (changed.size() == 1 && place_at_once(changed.front())) return std::move(desk_.plan);
-  for (const GangId id : changed) intake_.sort_in(id);
+  desk_.state->take_dirty_gangs(changed_);
+  if (changed_.size() == 1 && place_at_once(changed_.front())) return std::move(desk_.plan);
+  for (const GangId id : changed_) intake_.sort_in(id);
   // First: a nomination that is given up frees room that others must see in this very decision.
   settle_nominations();
   wake();
@@ -73,8 +73,8 @@ bool Planner::place_at_once(GangId id) {
   const Place place = placer_.pick_node(pod, id);
   if (!place.node.valid()) return false;
   state.bind(pod, place.node, desk_.now, place.device);
-  desk_.tell_binds({pod});
-  (void)state.take_dirty_gangs();
+  desk_.tell_binds({&pod, 1});
+  state.forget_dirty_gangs();
   record.seq = gang.seq;
   return true;
 }

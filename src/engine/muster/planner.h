@@ -73,6 +73,7 @@ class Planner {
   Placer placer_;
   Preemption preemption_;
   Explainer explainer_;
+  std::vector<GangId> changed_;  ///< Used again in every decision, so that none allocates it.
 };
 
 }  // namespace muster::engine

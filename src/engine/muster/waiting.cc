@@ -10,6 +10,7 @@ namespace muster::engine {
 
 void Waiting::begin_decision() {
   untold_.clear();
+  ++pick_round_;
   records_.grow_to(state_->gang_count());
   if (lines_.size() < state_->tenant_count()) lines_.resize(state_->tenant_count());
 }
@@ -93,7 +94,9 @@ void Waiting::enter(GangId id) {
   record.foretold_epoch = state_->epoch;
   record.listed = true;
   ++count_;
-  Bucket& bucket = line(record.tenant).buckets[record.shape];
+  Line& in = line(record.tenant);
+  forget_pick(in);
+  Bucket& bucket = in.buckets[record.shape];
   bucket.by_rank.emplace(record.rank, id);
   bucket.by_duration.insert(record.rank, id, record.length);
   bucket.held = false;
@@ -159,6 +162,7 @@ void Waiting::leave(GangId id) {
   record.listed = false;
   --count_;
   Line& in = lines_[record.tenant.index()];
+  forget_pick(in);
   const auto it = in.buckets.find(record.shape);
   MUSTER_CHECK(it != in.buckets.end(), "a listed gang stands in the bucket of its shape");
   const std::size_t by_rank = it->second.by_rank.erase({record.rank, id});
@@ -184,7 +188,10 @@ void Waiting::activate(TenantId tenant) {
 
 void Waiting::unblock(Shape& shape) {
   shape.blocked = false;
-  for (const TenantId t : shape.tenants) activate(t);
+  for (const TenantId t : shape.tenants) {
+    forget_pick(lines_[t.index()]);
+    activate(t);
+  }
 }
 
 std::uint64_t Waiting::gains_of(const Shape& shape) {
@@ -210,6 +217,7 @@ std::uint64_t Waiting::released_of(TenantId tenant) const {
 void Waiting::block(ShapeId id) {
   Shape& shape = shapes_[id.index()];
   shape.blocked = true;
+  for (const TenantId t : shape.tenants) forget_pick(lines_[t.index()]);
   shape.gains = gains_of(shape);
   shape.log_seen = state_->log_end();
   blocked_.push_back(id);
@@ -218,6 +226,7 @@ void Waiting::block(ShapeId id) {
 void Waiting::mark_over_limit(GangId id) {
   const WaitRecord& record = records_[id.index()];
   Line& in = lines_[record.tenant.index()];
+  forget_pick(in);
   Bucket& bucket = in.buckets[record.shape];
   bucket.over_limit = true;
   bucket.limit_seen = released_of(record.tenant);
@@ -228,7 +237,9 @@ void Waiting::mark_over_limit(GangId id) {
 
 void Waiting::let_pass(const Candidate& candidate, std::uint64_t reservations_version) {
   const WaitRecord& record = records_[candidate.gang.index()];
-  Bucket& bucket = lines_[record.tenant.index()].buckets[record.shape];
+  Line& in = lines_[record.tenant.index()];
+  forget_pick(in);
+  Bucket& bucket = in.buckets[record.shape];
   if (bucket.filling || candidate.filling) {
     bucket.held = true;
   } else {
@@ -249,6 +260,7 @@ void Waiting::wake_limited() {
         continue;
       }
       bucket.over_limit = false;
+      forget_pick(in);
       activate(t);
     }
     in.limited = any;
@@ -296,6 +308,7 @@ void Waiting::wake_held(std::uint64_t reservations_version, bool any_reservation
       if (bucket.held_seen == gains_of(shapes_[shape.index()]) + reservations_version) continue;
       bucket.held = false;
       bucket.filling = false;
+      forget_pick(lines_[t]);
       activate(TenantId(t));
     }
   }
@@ -355,13 +368,22 @@ std::optional<Candidate> Waiting::first_in(const Line& in) const {
 }
 
 std::optional<Candidate> Waiting::pick(const std::optional<Rank>& first_reserved) {
+  if (picked_behind_ != first_reserved) {
+    picked_behind_ = first_reserved;
+    ++pick_round_;
+  }
   std::optional<Candidate> best;
   TenantId best_tenant;
   for (std::size_t i = 0; i < active_.size();) {
     const TenantId t = active_[i];
-    const auto candidate = pick_in(t, first_reserved);
+    Line& in = lines_[t.index()];
+    if (in.picked_round != pick_round_) {
+      in.picked = pick_in(t, first_reserved);
+      in.picked_round = pick_round_;
+    }
+    const std::optional<Candidate>& candidate = in.picked;
     if (!candidate) {
-      lines_[t.index()].active = false;
+      in.active = false;
       active_[i] = active_.back();
       active_.pop_back();
       continue;
@@ -428,6 +450,12 @@ void Waiting::check() const {
       by_shape[shape.index()] += static_cast<std::int32_t>(bucket.by_rank.size());
       listed += static_cast<std::int64_t>(bucket.by_rank.size());
     }
+  }
+  for (std::uint32_t t = 0; t < lines_.size(); ++t) {
+    const Line& in = lines_[t];
+    MUSTER_CHECK(
+        in.picked_round != pick_round_ || in.picked == pick_in(TenantId(t), picked_behind_),
+        "whose turn was kept of a queue is whose turn it is");
   }
   MUSTER_CHECK(listed == count_, "as many gangs wait as are counted");
   for (std::size_t s = 0; s < shapes_.size(); ++s)

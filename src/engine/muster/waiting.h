@@ -105,6 +105,8 @@ struct Candidate {
   GangId gang;
   /// The shortest of those behind a reservation, not the first.
   bool filling = false;
+
+  bool operator==(const Candidate&) const = default;
 };
 
 class Waiting {
@@ -192,11 +194,17 @@ class Waiting {
     bool active = false;
     /// Listed in limited_.
     bool limited = false;
+    /// Whose turn it was when it was last asked, and in which round: one decision asks every queue
+    /// dozens of times, and between two questions most of them have not changed.
+    std::optional<Candidate> picked;
+    std::uint64_t picked_round = 0;
   };
 
   ShapeId shape_of(GangId id);
   [[nodiscard]] Rank rank_of(const GangState& gang) const;
   Line& line(TenantId tenant);
+  /// Something that its turn follows from has changed.
+  static void forget_pick(Line& line) { line.picked_round = 0; }
   void tell_if_behind(GangId id);
   void enter_blocked(GangId id, Shape& shape, const Bucket& bucket);
   void unblock(Shape& shape);
@@ -223,6 +231,10 @@ class Waiting {
   std::vector<GangId> untold_;
   /// Of the reservations when buckets beside them were last looked at.
   std::uint64_t reservations_seen_ = 0;
+  /// Answers of pick_in() are good in one round: it ends with the decision, and when another rank
+  /// is the first that holds a reservation.
+  std::uint64_t pick_round_ = 1;
+  std::optional<Rank> picked_behind_;
 };
 
 }  // namespace muster::engine

@@ -51,19 +51,17 @@ struct Place {
   std::size_t bucket = 0;
   std::int16_t room = 0;
 };
-std::optional<Place> place_of(const TaskClass& cls, const NodeRow& row, bool spread) {
+[[gnu::always_inline]] inline std::optional<Place> place_of(const ClassIndex::Wanted& cls,
+                                                            const NodeRow& row) {
   if (row.devices_whole < cls.devices) return std::nullopt;
   // Sums include parts of shared devices; only whole ones count. Devices are what is short, so they
   // come first: a division that would not lower the number is not made.
   std::int32_t whole = kRoomBound;
   if (cls.devices > 0)
-    whole = cls.devices == 1 ? row.devices_whole : row.devices_whole / cls.devices;
+    whole = row.devices_whole < 2 * cls.devices ? 1 : row.devices_whole / cls.devices;
   std::int64_t fits = std::min<std::int32_t>(whole, kRoomBound);
-  for (const std::size_t i : {ResourceNames::kCpu,
-                              ResourceNames::kMemory,
-                              ResourceNames::kPods,
-                              ResourceNames::kDevice}) {
-    const std::int64_t wanted = cls.request[i];
+  for (std::size_t i = 0; i < cls.amounts.size(); ++i) {
+    const std::int64_t wanted = cls.amounts[i];
     if (wanted <= 0) continue;
     if (wanted > row.free[i]) return std::nullopt;
     if (row.free[i] < wanted * fits) fits = row.free[i] / wanted;
@@ -74,24 +72,35 @@ std::optional<Place> place_of(const TaskClass& cls, const NodeRow& row, bool spr
   } else {
     b = (row.devices_whole > 0 ? 9 : 0) + cpu_eighth(row.free[ResourceNames::kCpu], row.cpu_all);
   }
-  return Place{spread ? ClassIndex::kBuckets - 1 - b : b, static_cast<std::int16_t>(fits)};
+  return Place{cls.spread ? ClassIndex::kBuckets - 1 - b : b, static_cast<std::int16_t>(fits)};
 }
 
 }  // namespace
 
-void ClassIndex::update(const State& state, const TaskClass& cls, std::uint32_t n) {
+ClassIndex::Wanted::Wanted(const State& state, const TaskClass& c)
+    : cls(c), devices(c.devices), spread(state.config().placement == PlacementRule::kSpread) {
+  for (std::size_t i = 0; i < amounts.size(); ++i) amounts[i] = c.request[i];
+}
+
+void ClassIndex::look_at_spec(const State& state, const TaskClass& cls, std::uint32_t n) {
+  Entry& entry = entries_[n];
+  entry.static_seen = state.row(n).spec_changed + 1;
+  const NodeState& node = state.node(NodeId(n));
+  entry.static_ok = fit_static(state, cls, node).ok();
+  entry.ever_fits = entry.static_ok && cls.request.fits_in(node.allocatable);
+}
+
+[[gnu::always_inline]] inline void ClassIndex::update(const State& state,
+                                                      const Wanted& wanted,
+                                                      std::uint32_t n) {
+  const TaskClass& cls = wanted.cls;
   const NodeRow& row = state.row(n);
   Entry& entry = entries_[n];
-  if (entry.static_seen != row.spec_changed + 1) {
-    entry.static_seen = row.spec_changed + 1;
-    const NodeState& node = state.node(NodeId(n));
-    entry.static_ok = fit_static(state, cls, node).ok();
-    entry.ever_fits = entry.static_ok && cls.request.fits_in(node.allocatable);
-  }
+  if (entry.static_seen != row.spec_changed + 1) look_at_spec(state, cls, n);
   std::uint8_t bucket = kNowhere;
   std::int16_t room = 0;
   if (entry.static_ok && cls.plain) {
-    if (const auto place = place_of(cls, row, state.config().placement == PlacementRule::kSpread)) {
+    if (const auto place = place_of(wanted, row)) {
       bucket = static_cast<std::uint8_t>(place->bucket);
       room = place->room;
     }
@@ -123,8 +132,8 @@ void ClassIndex::rebuild(const State& state, std::int64_t& checks) {
   const std::uint32_t n = state.node_count();
   entries_.resize(n);
   for (auto& b : buckets_) b.resize(n);
-  const TaskClass& cls = state.cls(cls_);
-  for (std::uint32_t i = 0; i < n; ++i) update(state, cls, i);
+  const Wanted wanted(state, state.cls(cls_));
+  for (std::uint32_t i = 0; i < n; ++i) update(state, wanted, i);
   checks += n;
   cursor_ = state.log_end();
   built_ = true;
@@ -136,11 +145,11 @@ void ClassIndex::catch_up(const State& state, std::int64_t& checks, bool undone)
     rebuild(state, checks);
     return;
   }
-  const TaskClass& cls = state.cls(cls_);
-  for (; cursor_ < state.log_end(); ++cursor_) {
-    update(state, cls, state.log_at(cursor_).value);
-    ++checks;
-  }
+  const std::uint64_t end = state.log_end();
+  if (cursor_ == end) return;
+  const Wanted wanted(state, state.cls(cls_));
+  checks += static_cast<std::int64_t>(end - cursor_);
+  for (; cursor_ < end; ++cursor_) update(state, wanted, state.log_at(cursor_).value);
   if (undone) gains_ = gains;
 }
 

@@ -20,6 +20,15 @@ class ClassIndex {
  public:
   static constexpr std::size_t kBuckets = 18;
 
+  /// What a class asks of a node, in one place for as long as its nodes are looked at.
+  struct Wanted {
+    Wanted(const State& state, const TaskClass& c);
+    const TaskClass& cls;
+    std::array<std::int64_t, 4> amounts{};  ///< As in NodeRow.
+    std::int32_t devices = 0;
+    bool spread = false;
+  };
+
   explicit ClassIndex(ClassId cls) : cls_(cls) {}
 
   /// Must be called before the reads below, after any change of the state.
@@ -44,7 +53,8 @@ class ClassIndex {
 
  private:
   void rebuild(const State& state, std::int64_t& checks);
-  void update(const State& state, const TaskClass& cls, std::uint32_t node);
+  void update(const State& state, const Wanted& wanted, std::uint32_t node);
+  void look_at_spec(const State& state, const TaskClass& cls, std::uint32_t node);
 
   static constexpr std::uint8_t kNowhere = 255;
 

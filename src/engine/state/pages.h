@@ -7,10 +7,18 @@
 
 #include <cstddef>
 #include <iterator>
+#include <memory>
 #include <utility>
 #include <vector>
 
 namespace muster::engine {
+
+/// Makes a row as it was when it was made, without a second one to move from.
+template <typename T>
+void renew(T& row) {
+  std::destroy_at(&row);
+  std::construct_at(&row);
+}
 
 template <typename T>
 class Pages {

@@ -49,10 +49,16 @@ GangId State::intern_gang(const std::string& key, std::uint32_t hash) {
   } else {
     id = free_gangs_.back();
     free_gangs_.pop_back();
-    const bool dirty = gangs_[id.index()].dirty, ends_dirty = gangs_[id.index()].ends_dirty;
-    gangs_[id.index()] = GangState{};
-    gangs_[id.index()].dirty = dirty;
-    gangs_[id.index()].ends_dirty = ends_dirty;
+    GangState& row = gangs_[id.index()];
+    const bool dirty = row.dirty, ends_dirty = row.ends_dirty;
+    // Most gangs are one pod after the other; the memory of a large one is not kept.
+    std::vector<PodId> pods;
+    if (row.pods.capacity() <= 8) pods.swap(row.pods);
+    renew(row);
+    row.dirty = dirty;
+    row.ends_dirty = ends_dirty;
+    row.pods.swap(pods);
+    row.pods.clear();
   }
   GangState& gang = gangs_[id.index()];
   gang.live = true;
@@ -197,16 +203,12 @@ void State::leave_family(GangId id) {
   if (it->second.empty()) families_.erase(it);
 }
 
-void State::mark(GangId id) {
-  GangState& gang = gangs_[id.index()];
-  if (gang.dirty) return;
+void State::list_dirty(GangId id, GangState& gang) {
   gang.dirty = true;
   dirty_gangs_.push_back(id);
 }
 
-void State::mark_ends(GangId id) {
-  GangState& gang = gangs_[id.index()];
-  if (gang.ends_dirty) return;
+void State::list_ends(GangId id, GangState& gang) {
   gang.ends_dirty = true;
   ends_changed_.push_back(id);
 }
@@ -219,10 +221,20 @@ std::vector<GangId> State::take_changed_ends() {
 }
 
 std::vector<GangId> State::take_dirty_gangs() {
-  std::vector<GangId> out = std::move(dirty_gangs_);
-  dirty_gangs_.clear();
-  for (const GangId id : out) gangs_[id.index()].dirty = false;
+  std::vector<GangId> out;
+  take_dirty_gangs(out);
   return out;
+}
+
+void State::take_dirty_gangs(std::vector<GangId>& into) {
+  into.clear();
+  into.swap(dirty_gangs_);
+  for (const GangId id : into) gangs_[id.index()].dirty = false;
+}
+
+void State::forget_dirty_gangs() {
+  for (const GangId id : dirty_gangs_) gangs_[id.index()].dirty = false;
+  dirty_gangs_.clear();
 }
 
 }  // namespace muster::engine

@@ -30,12 +30,11 @@
 #include "engine/model/shared.h"
 #include "engine/state/id_table.h"
 #include "engine/state/pages.h"
+#include "engine/state/positions.h"
 
 namespace muster::engine {
 
 class Digest;
-
-using Positions = std::vector<std::uint16_t>;  ///< In a node's table of devices.
 
 struct DeviceState {
   static constexpr std::int32_t kUnusable = -1'000'000;  ///< Stays so, whatever leaves it.
@@ -106,7 +105,6 @@ Positions pick_devices(const TaskClass& cls,
     if (best < devices.size()) out.push_back(static_cast<std::uint16_t>(best));
     return out;
   }
-  out.reserve(cls.device_count());
   for (std::size_t i = 0; i < devices.size() && out.size() < cls.device_count(); ++i) {
     if (free_of(i) == 1000 && cls.allows(devices[i])) out.push_back(static_cast<std::uint16_t>(i));
   }
@@ -364,6 +362,9 @@ class State {
   /// Grows when who may be evicted for whom changed at large: budgets, queues, configuration.
   [[nodiscard]] std::uint64_t victims_version() const { return victims_version_; }
   std::vector<GangId> take_dirty_gangs();
+  /// The same into a list whose memory is used again, one of the caller's.
+  void take_dirty_gangs(std::vector<GangId>& into);
+  void forget_dirty_gangs();
   /// Gangs that something was told of, or done to, since the last call: their members may be expected
   /// to end at another time.
   std::vector<GangId> take_changed_ends();
@@ -444,12 +445,22 @@ class State {
   void touch(NodeId id);
   void touch_gang(GangId id);
   void leave_family(GangId id);
-  void mark(GangId id);
-  void mark_ends(GangId id);
+  void mark(GangId id) { mark(id, gangs_[id.index()]); }
+  void mark_ends(GangId id) { mark_ends(id, gangs_[id.index()]); }
+  // Where the gang is at hand: most are listed already.
+  void mark(GangId id, GangState& gang) {
+    if (!gang.dirty) list_dirty(id, gang);
+  }
+  void mark_ends(GangId id, GangState& gang) {
+    if (!gang.ends_dirty) list_ends(id, gang);
+  }
+  void list_dirty(GangId id, GangState& gang);
+  void list_ends(GangId id, GangState& gang);
   void mark_gangs_of(TenantId id);
 
   // `hash` is that of the pod's key.
   [[nodiscard]] PodId find_pod(std::string_view key, std::uint32_t hash) const;
+  [[nodiscard]] const Shared<Group>& lone_spec(const Pod& pod);
   [[nodiscard]] GangId gang_for(const Pod& spec, std::uint32_t hash);
   [[nodiscard]] PodId add_pod(const Pod& spec, std::uint32_t hash, GangId gang, ClassId cls);
   void rejoin(PodId id, const Pod& spec, GangId gang, ClassId cls);
@@ -460,8 +471,8 @@ class State {
   void leave_gang(PodId id);
   void drop_pod(PodId id, std::uint32_t hash);
   void note_leaving(const PodState& pod, PodPhase next);
-  void bind_on(PodId id, NodeId node, Time now, Positions devices);
-  void place(PodId id, NodeId node, Positions devices);
+  void bind_on(PodId id, NodeId node, Time now, const Positions& devices);
+  void place(PodId id, NodeId node, const Positions& devices);
   void lift(PodId id);  ///< Takes it off its node.
   void count(const PodState& pod, std::int32_t sign);
   void restand(GangState& gang);

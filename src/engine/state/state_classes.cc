@@ -1,5 +1,6 @@
 // Pods that are alike for placement share one class.
 #include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include "engine/state/state.h"
@@ -14,7 +15,22 @@ class Hash {
     h_ ^= v + 0x9e3779b97f4a7c15ULL + (h_ << 6) + (h_ >> 2);
     h_ *= 0xff51afd7ed558ccdULL;
   }
-  void add(const std::string& s) { add(std::hash<std::string>{}(s)); }
+  /// Most are names of resources and short: what they are told apart by in a few steps. Classes that
+  /// fall together are compared.
+  void add(const std::string& s) {
+    if (s.size() > 16) return add(std::hash<std::string>{}(s));
+    std::uint64_t word = s.size();
+    if (s.size() >= 8) {
+      std::uint64_t last = 0;
+      std::memcpy(&last, s.data() + s.size() - 8, 8);
+      std::memcpy(&word, s.data(), 8);
+      word ^= last * 0x9e3779b97f4a7c15ULL;
+    } else if (!s.empty()) {
+      for (const std::size_t i : {std::size_t{0}, s.size() / 2, s.size() - 1})
+        word = word << 8 | static_cast<unsigned char>(s[i]);
+    }
+    add(word);
+  }
   [[nodiscard]] std::uint64_t value() const { return h_; }
 
  private:

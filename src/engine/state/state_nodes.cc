@@ -44,20 +44,24 @@ void State::refresh_free(NodeId id) {
   NodeState& node = nodes_[id.index()];
   node.free = node.allocatable;  // unheld(), without the copies.
   node.free -= node.used;
-  node.free -= node.held;
-  node.devices_whole = 0;
-  node.share_max = 0;
-  node.shared = false;
+  if (!node.nominees.empty()) node.free -= node.held;
+  std::int32_t whole = 0;
+  std::int32_t share_max = 0;
+  bool shared = false;
   for (const auto& d : node.devices) {
+    if (!d.healthy) continue;
     const std::int32_t open = d.open_milli();
-    if (open == 1000) ++node.devices_whole;
-    node.share_max = std::max(node.share_max, open);
+    whole += open == 1000 ? 1 : 0;
+    share_max = std::max(share_max, open);
+    shared |= d.free_milli != 0 && d.free_milli != 1000;
+    if (d.held_milli == 0) continue;
     // Held while somebody is still there: that takes nothing from the devices that are free.
-    if (d.healthy && open < 0) node.free.add(ResourceNames::kDevice, -open);
-    const bool part_taken = d.free_milli != 0 && d.free_milli != 1000;
-    const bool part_held = d.held_milli != 0 && d.held_milli % 1000 != 0;
-    node.shared |= d.healthy && (part_taken || part_held);
+    if (open < 0) node.free.add(ResourceNames::kDevice, -open);
+    shared |= d.held_milli % 1000 != 0;
   }
+  node.devices_whole = whole;
+  node.share_max = share_max;
+  node.shared = shared;
   NodeRow& row = rows_[id.index()];
   for (std::size_t i = 0; i < row.free.size(); ++i) row.free[i] = node.free[i];
   row.cpu_all = node.allocatable[ResourceNames::kCpu];

@@ -156,7 +156,7 @@ void State::give_devices(PodState& pod, NodeState& node) {
   pod.devices.clear();
 }
 
-void State::place(PodId id, NodeId node_id, Positions devices) {
+void State::place(PodId id, NodeId node_id, const Positions& devices) {
   PodState& pod = pods_[id.index()];
   NodeState& node = nodes_[node_id.index()];
   pod.node = node_id;
@@ -204,7 +204,7 @@ void State::set_phase(PodId id, PodPhase phase) {
     return;
   }
   GangState& gang = gangs_[pod.gang.index()];
-  const ResourceVector request = classes_[pod.cls.index()].request;
+  const ResourceVector& request = classes_[pod.cls.index()].request;
   if (pod.phase == PodPhase::kBound) note_leaving(pod, phase);
   count(pod, -1);
   if (pod.phase == PodPhase::kBound) {
@@ -229,8 +229,8 @@ void State::set_phase(PodId id, PodPhase phase) {
   restand(gang);
   count_evictable(pod);
   if (gang.has_group) touch_gang(pod.gang);
-  mark_ends(pod.gang);
-  mark(pod.gang);
+  mark_ends(pod.gang, gang);
+  mark(pod.gang, gang);
 }
 
 void State::join_gang(PodId id, GangId gang_id) {
@@ -241,8 +241,8 @@ void State::join_gang(PodId id, GangId gang_id) {
   gang.pods.push_back(id);
   count(pod, +1);
   restand(gang);
-  mark_ends(gang_id);
-  mark(gang_id);
+  mark_ends(gang_id, gang);
+  mark(gang_id, gang);
 }
 
 void State::leave_gang(PodId id) {
@@ -254,8 +254,8 @@ void State::leave_gang(PodId id) {
   gang.pods[pod.in_gang] = last;
   pods_[last.index()].in_gang = pod.in_gang;
   gang.pods.pop_back();
-  mark_ends(pod.gang);
-  mark(pod.gang);
+  mark_ends(pod.gang, gang);
+  mark(pod.gang, gang);
   if (gang.pods.empty() && !gang.has_group) {
     gang.live = false;
     gang_ids_.erase(gang_ids_.hash(*gang.key), pod.gang);
@@ -328,6 +328,23 @@ void State::on(const PodUpsert& e) {
   }
 }
 
+/// What a gang of one pod says.
+const Shared<Group>& State::lone_spec(const Pod& pod) {
+  // Nobody else makes them, so the rest of it is as below.
+  const Group& last = *lone_spec_;
+  if (last.disruption == DisruptionMode::kSingle && last.priority == pod.priority &&
+      last.preemption_policy == pod.preemption_policy &&
+      last.expected_duration == pod.expected_duration)
+    return lone_spec_;
+  Group lone;
+  lone.priority = pod.priority;
+  lone.preemption_policy = pod.preemption_policy;
+  lone.disruption = DisruptionMode::kSingle;
+  lone.expected_duration = pod.expected_duration;
+  lone_spec_ = std::move(lone);
+  return lone_spec_;
+}
+
 /// The pod's group, or a gang of its own, which says what the pod says.
 GangId State::gang_for(const Pod& spec, std::uint32_t hash) {
   const GangId id = spec.group.empty() ? intern_gang(spec.key, hash)
@@ -335,13 +352,7 @@ GangId State::gang_for(const Pod& spec, std::uint32_t hash) {
   GangState& gang = gangs_[id.index()];
   if (gang.has_group || !spec.group.empty()) return id;
   gang.described = true;
-  Group lone;
-  lone.priority = spec.priority;
-  lone.preemption_policy = spec.preemption_policy;
-  lone.disruption = DisruptionMode::kSingle;
-  lone.expected_duration = spec.expected_duration;
-  lone_spec_.become(lone);
-  gang.spec = lone_spec_;
+  gang.spec = lone_spec(spec);
   restand(gang);
   gang.created = spec.created;
   const TenantId tenant = intern_tenant(spec.queue.empty() ? config_.default_queue : spec.queue);
@@ -358,7 +369,7 @@ PodId State::add_pod(const Pod& spec, std::uint32_t hash, GangId gang, ClassId c
     id = free_pods_.back();
     free_pods_.pop_back();
     MUSTER_CHECK(!pods_[id.index()].live, "only the row of a pod that is gone is used again");
-    pods_[id.index()] = PodState{};
+    renew(pods_[id.index()]);
   }
   PodState& pod = pods_[id.index()];
   pod.live = true;
@@ -567,9 +578,9 @@ void State::bind(PodId id, NodeId node_id, Time now, std::int32_t device) {
 
 void State::bind_nominated(PodId id, Time now) {
   const NodeId node = pods_[id.index()].nominated;
-  Positions devices = pods_[id.index()].devices;
+  const Positions devices = pods_[id.index()].devices;
   give_up_nomination(id);
-  bind_on(id, node, now, std::move(devices));
+  bind_on(id, node, now, devices);
 }
 
 void State::bind_at(PodId id, NodeId node, Time now, const std::vector<std::int32_t>& devices) {
@@ -577,11 +588,11 @@ void State::bind_at(PodId id, NodeId node, Time now, const std::vector<std::int3
   bind_on(id, node, now, devices_at(nodes_[node.index()], devices));
 }
 
-void State::bind_on(PodId id, NodeId node, Time now, Positions devices) {
+void State::bind_on(PodId id, NodeId node, Time now, const Positions& devices) {
   PodState& pod = pods_[id.index()];
   MUSTER_CHECK(pod.phase == PodPhase::kPending, "bind of a pod that does not wait: " + *pod.key);
   pod.started = now;
-  place(id, node, std::move(devices));
+  place(id, node, devices);
   pod.bound_epoch = epoch;
   set_phase(id, PodPhase::kBound);
   ++binds;
