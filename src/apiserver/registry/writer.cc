@@ -288,8 +288,13 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource,
 }
 
 Result<void> Writer::begin_update(Draft& draft) {
-  const auto& [resource, live, options, now, next_, changed_] = draft;
+  const auto& [resource, live, options, now, next_, status_alone, changed_] = draft;
   json::Value& next = draft.next;
+  if (status_alone) {
+    // The rest was checked and completed when it came.
+    kube::set_status_defaults(*resource.kind, next);
+    return {};
+  }
   const std::string name = json::text_at(live, "metadata", "name");
   const std::string_view wanted_version = kube::resource_version_of(next);
   if (!wanted_version.empty() && wanted_version != kube::resource_version_of(live)) {
@@ -325,6 +330,7 @@ Result<void> Writer::begin_update(Draft& draft) {
 }
 
 void Writer::prepare(Draft& draft) {
+  if (draft.status_alone) return;
   if (draft.options.subresource == "status") {
     prepare_status_update(draft.resource, draft.next, draft.live);
   } else {
@@ -333,9 +339,10 @@ void Writer::prepare(Draft& draft) {
 }
 
 Result<void> Writer::finish_update(Draft& draft) {
-  const auto& [resource, live, options, now, next_, changed_] = draft;
+  const auto& [resource, live, options, now, next_, status_alone, changed_] = draft;
   json::Value& next = draft.next;
-  draft.changed = !same_content(next, live);
+  draft.changed = status_alone ? !json::equal(json::at(next, "status"), json::at(live, "status"))
+                               : !same_content(next, live);
   if (draft.changed && !unchecked(options.subresource)) {
     auto causes = check_update(resource, next, live);
     if (!causes.empty())
@@ -419,12 +426,18 @@ Task<Result<StoredPtr>> Writer::update(
   if (options.beside) co_await core_.env.run_on_worker([&] { computed = compute(live); });
   if (!computed) co_return fail(computed.error());
   const bool reviewed = options.user != nullptr && !internal(options.subresource);
-  if (reviewed && core_.webhooks->mutating()) {
+  const bool mutating = reviewed && core_.webhooks->mutating();
+  if (mutating) {
     const auto mutated =
         co_await core_.webhooks->mutate(review_of(*resource, ns, name, live, options), *computed);
     if (!mutated) co_return fail(mutated.error());
   }
-  Draft draft{*resource, live, options, core_.env.now(), std::move(*computed)};
+  Draft draft{*resource,
+              live,
+              options,
+              core_.env.now(),
+              std::move(*computed),
+              options.status_alone && !mutating};
   Result<void> made;
   if (options.beside)
     made = co_await make_update_beside(draft);

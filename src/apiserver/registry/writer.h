@@ -44,6 +44,7 @@ class Writer {
     const WriteOptions& options;
     Time now;
     json::Value next;
+    bool status_alone = false;
     bool changed = true;  // differs from the live object in more than its managers
   };
   /// The steps that need the draft alone, in their order; they may run on a worker.
