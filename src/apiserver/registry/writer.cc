@@ -288,7 +288,7 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource,
 }
 
 Result<void> Writer::begin_update(Draft& draft) {
-  const auto& [resource, live, options, now, next_, status_alone, changed_] = draft;
+  const auto& [resource, live, options, now, next_, status_alone, later_, changed_] = draft;
   json::Value& next = draft.next;
   if (status_alone) {
     // The rest was checked and completed when it came.
@@ -339,7 +339,7 @@ void Writer::prepare(Draft& draft) {
 }
 
 Result<void> Writer::finish_update(Draft& draft) {
-  const auto& [resource, live, options, now, next_, status_alone, changed_] = draft;
+  const auto& [resource, live, options, now, next_, status_alone, later_, changed_] = draft;
   json::Value& next = draft.next;
   draft.changed = status_alone ? !json::equal(json::at(next, "status"), json::at(live, "status"))
                                : !same_content(next, live);
@@ -353,9 +353,13 @@ Result<void> Writer::finish_update(Draft& draft) {
   if (!options.apply && !managers.is_null() &&
       json::at(next, "metadata", "managedFields").is_null())
     json::make(next, {"metadata", "managedFields"}) = managers;
-  if (!options.manager.empty() && !options.apply && draft.changed)
+  if (tracks(draft) && !draft.track_later)
     kube::track_update(resource.shape(), &live, next, apply_request(resource, options, now));
   return {};
+}
+
+bool Writer::tracks(const Draft& draft) {
+  return !draft.options.manager.empty() && !draft.options.apply && draft.changed;
 }
 
 Result<void> Writer::apply_rules(const Draft& draft) const {
@@ -438,6 +442,9 @@ Task<Result<StoredPtr>> Writer::update(
               core_.env.now(),
               std::move(*computed),
               options.status_alone && !mutating};
+  // Not where somebody looks at the object before it is stored.
+  draft.track_later = resource->same_as_storage() && !options.dry_run && !options.beside &&
+                      !(reviewed && core_.webhooks->validating());
   Result<void> made;
   if (options.beside)
     made = co_await make_update_beside(draft);
@@ -463,7 +470,15 @@ Task<Result<StoredPtr>> Writer::update(
     if (!validated) co_return fail(validated.error());
   }
 
+  Image::Finish track;
+  if (draft.track_later && tracks(draft)) {
+    track = [resource, served, request = apply_request(*resource, options, draft.now)](
+                json::Value& object) {
+      kube::track_update(resource->shape(), served.get(), object, request);
+    };
+  }
   if (may_go(*next)) {
+    if (track) track(*next);
     if (options.dry_run) {
       auto shown = co_await unstored(*resource, key, std::move(*next), current->revision, options);
       co_return shown;
@@ -477,7 +492,8 @@ Task<Result<StoredPtr>> Writer::update(
     auto shown = co_await unstored(*resource, key, std::move(*next), current->revision, options);
     co_return shown;
   }
-  auto stored = co_await core_.image.put(collection, key, to_stored(*resource, std::move(*next)));
+  auto stored = co_await core_.image.put(
+      collection, key, to_stored(*resource, std::move(*next)), std::move(track));
   co_return stored;
 }
 
