@@ -1,3 +1,5 @@
+// One piece: what is due, what is under way and what is kept are one state, and each write moves
+// records from one to the next.
 #include "answers/records/recorder.h"
 
 #include <fmt/core.h>

@@ -362,6 +362,15 @@ bool Writer::tracks(const Draft& draft) {
   return !draft.options.manager.empty() && !draft.options.apply && draft.changed;
 }
 
+Image::Finish Writer::tracking(ResourcePtr resource, kube::ObjectPtr live, const Draft& draft) {
+  if (!draft.track_later || !tracks(draft)) return nullptr;
+  return [resource = std::move(resource),
+          live = std::move(live),
+          request = apply_request(draft.resource, draft.options, draft.now)](json::Value& object) {
+    kube::track_update(resource->shape(), live.get(), object, request);
+  };
+}
+
 Result<void> Writer::apply_rules(const Draft& draft) const {
   const WriteOptions& options = draft.options;
   const bool whole = options.subresource.empty() || options.subresource == "scale";
@@ -405,6 +414,7 @@ Task<Result<void>> Writer::make_update_beside(Draft& draft) const {
   co_return good ? apply_rules(draft) : good;
 }
 
+/// One piece, because the order is the rule, as for create(); each step is a call.
 Task<Result<StoredPtr>> Writer::update(
     ResourcePtr resource, std::string ns, std::string name, Compute compute, WriteOptions options) {
   Collection& collection = core_.collection(*resource);
@@ -470,13 +480,7 @@ Task<Result<StoredPtr>> Writer::update(
     if (!validated) co_return fail(validated.error());
   }
 
-  Image::Finish track;
-  if (draft.track_later && tracks(draft)) {
-    track = [resource, served, request = apply_request(*resource, options, draft.now)](
-                json::Value& object) {
-      kube::track_update(resource->shape(), served.get(), object, request);
-    };
-  }
+  const Image::Finish track = tracking(resource, served, draft);
   if (may_go(*next)) {
     if (track) track(*next);
     if (options.dry_run) {
@@ -492,8 +496,8 @@ Task<Result<StoredPtr>> Writer::update(
     auto shown = co_await unstored(*resource, key, std::move(*next), current->revision, options);
     co_return shown;
   }
-  auto stored = co_await core_.image.put(
-      collection, key, to_stored(*resource, std::move(*next)), std::move(track));
+  auto stored =
+      co_await core_.image.put(collection, key, to_stored(*resource, std::move(*next)), track);
   co_return stored;
 }
 

@@ -54,6 +54,8 @@ class Writer {
   static void prepare(Draft& draft);
   static Result<void> finish_update(Draft& draft);
   static bool tracks(const Draft& draft);
+  /// What is left to be done of it on the store's thread; null: nothing.
+  static Image::Finish tracking(ResourcePtr resource, kube::ObjectPtr live, const Draft& draft);
   void admit(Draft& draft) const;
   Result<void> apply_rules(const Draft& draft) const;
   /// All steps of an update, with what admission and addresses are to it in between; beside the loop
