@@ -90,7 +90,7 @@ json::Value told(int pod) {
 struct Bench {
   net::Loop loop;
   std::unique_ptr<net::Client> http;
-  std::unique_ptr<client::Client> direct;
+  std::unique_ptr<client::Client> scheduler, agent;
   std::unique_ptr<Signal> done;
   int next = 0, finished = 0, failed = 0;
   // Made before the clock starts.
@@ -104,28 +104,28 @@ struct Bench {
     co_return Result<void>();
   }
   Task<Result<void>> bind(int pod) {
-    const auto answer = co_await direct->post_subresource(kube::resources::kPods,
-                                                          "default",
-                                                          name_of(pod),
-                                                          "binding",
-                                                          take(pod),
-                                                          client::Answer::kNone);
+    const auto answer = co_await scheduler->post_subresource(kube::resources::kPods,
+                                                             "default",
+                                                             name_of(pod),
+                                                             "binding",
+                                                             take(pod),
+                                                             client::Answer::kNone);
     if (!answer) co_return fail(answer.error());
     co_return Result<void>();
   }
   Task<Result<void>> report(int pod) {
-    const auto answer = co_await direct->patch(kube::resources::kPods,
-                                               "default",
-                                               name_of(pod),
-                                               "status",
-                                               kube::PatchType::kStrategic,
-                                               take(pod),
-                                               client::Answer::kNone);
+    const auto answer = co_await agent->patch(kube::resources::kPods,
+                                              "default",
+                                              name_of(pod),
+                                              "status",
+                                              kube::PatchType::kStrategic,
+                                              take(pod),
+                                              client::Answer::kNone);
     if (!answer) co_return fail(answer.error());
     co_return Result<void>();
   }
   Task<Result<void>> tell(int pod) {
-    const auto answer = co_await direct->create(
+    const auto answer = co_await scheduler->create(
         kube::resources::kEvents, "default", take(pod), client::Answer::kNone);
     if (!answer) co_return fail(answer.error());
     co_return Result<void>();
@@ -159,7 +159,8 @@ Task<void> lives(Bench& it,
   (void)co_await api.start();
   it.done = it.loop.make_signal();
   it.http = net::make_local_client(it.loop, api.handler(), "bench");
-  it.direct = api.make_client("bench");
+  it.scheduler = api.make_client("bench-scheduler");
+  it.agent = api.make_client("bench-agent");
   struct Step {
     const char* name;
     Write write;
@@ -179,7 +180,8 @@ Task<void> lives(Bench& it,
     if (found == best.end() || us < found->second) best[step.name] = us;
   }
   it.http.reset();
-  it.direct.reset();
+  it.scheduler.reset();
+  it.agent.reset();
   co_await api.stop();
   co_await disk.close();
 }

@@ -57,6 +57,8 @@ struct WriteOptions {
   std::vector<std::string>* warnings = nullptr;
   /// What the `audit` level of the namespace found, for the audit log.
   std::vector<std::string>* violations = nullptr;
+  /// The next state is the live one but for its status (and was made by nobody but us).
+  bool status_alone = false;
   /// The object is so large that whatever needs it alone is done on a worker; what computes the next
   /// state then must not look at anything else.
   bool beside = false;
@@ -89,6 +91,8 @@ struct Call {
   std::string verb;  // get list watch create update patch delete deletecollection
   /// Of a patch; nothing for a media type that the server does not know.
   std::optional<kube::PatchType> patch;
+  /// Of a patch: it leaves everything but the status of a built-in kind as it is.
+  bool status_alone = false;
   ResourcePtr resource;
   std::string ns, name, subresource;
   std::vector<std::string> warnings;

@@ -151,6 +151,71 @@ TEST_F(InProcessTest, TheSameCallsHaveTheSameEndsAsOverHttp) {
   });
 }
 
+/// Statuses of one pod. `whole`: each patch names the pod, too, and is handled as one that may change
+/// all of it.
+Task<std::vector<std::string>> statuses(Client& scheduler, Client& agent, bool whole) {
+  std::vector<std::string> ends;
+  const std::string name = whole ? "whole" : "alone";
+  json::Value pod =
+      yaml("{metadata: {labels: {app: x}}, spec: {containers: [{name: a, image: i}]}}");
+  json::make(pod, {"metadata", "name"}) = name;
+  const auto made = co_await scheduler.create(r::kPods, "default", std::move(pod));
+  const auto bound = co_await scheduler.post_subresource(
+      r::kPods, "default", name, "binding", yaml("{target: {kind: Node, name: node-0}}"));
+  EXPECT_TRUE(made && bound) << InProcessTest::end_of(made) << InProcessTest::end_of(bound);
+  if (!made) co_return ends;
+  for (const std::string_view status : {
+           "{phase: Running, podIPs: [{ip: 10.0.0.1}], startTime: '2026-11-15T12:14:33Z'}",
+           "{conditions: [{type: Ready, status: 'True', reason: null}, {type: PodScheduled}]}",
+           "{conditions: [{type: Ready, status: 'False'}], phase: Failed}",
+           "{conditions: [{type: Ready, status: 'False'}], phase: Failed}",
+           "{podIPs: [{$patch: delete, ip: 10.0.0.1}], message: '', hostIP: 1.2.3.4}",
+           "{phase: Failed, nonsense: 1}",
+           "{phase: 7}",
+           "null",
+       }) {
+    json::Value patch = json::Object{{"status", yaml(status)}};
+    json::make(patch, {"metadata", "uid"}) = json::at(*made, "metadata", "uid");
+    if (whole) json::make(patch, {"metadata", "name"}) = name;
+    const auto answer = co_await agent.patch(
+        r::kPods, "default", name, "status", PatchType::kStrategic, std::move(patch));
+    std::string end = InProcessTest::end_of(answer);
+    // What is not said of a wrong value: which pod had it.
+    if (!answer) end = end.substr(0, 12) + end.substr(std::min(end.size(), end.rfind("json:")));
+    if (answer) {
+      for (const json::Value& entry : json::array_at(*answer, "metadata", "managedFields"))
+        end += fmt::format(
+            "\n{} {}", json::text_at(entry, "manager"), json::text_at(entry, "fieldsV1"));
+    }
+    ends.push_back(std::move(end));
+  }
+  json::Value other = yaml("{metadata: {uid: another}, status: {phase: Running}}");
+  if (whole) json::make(other, {"metadata", "name"}) = name;
+  const auto refused = co_await agent.patch(
+      r::kPods, "default", name, "status", PatchType::kMerge, std::move(other));
+  ends.push_back(refused ? "?" : refused.error().causes.at(0).message);
+  co_return ends;
+}
+
+TEST_F(InProcessTest, AStatusAloneIsWrittenAsOneWithTheRest) {
+  run([&]() -> Task<void> {
+    const auto scheduler = server_->make_client("system:scheduler");
+    const auto alone = co_await statuses(*scheduler, *direct_, false);
+    const auto whole = co_await statuses(*scheduler, *direct_, true);
+    EXPECT_EQ(alone.size(), 9U);
+    // The volume of the token has a random name.
+    const auto plain = [](std::vector<std::string> ends) {
+      for (std::string& end : ends) {
+        for (auto at = end.find("kube-api-access-"); at != std::string::npos;
+             at = end.find("kube-api-access-", at + 1))
+          end.replace(at + 16, 5, "?????");
+      }
+      return ends;
+    };
+    EXPECT_EQ(plain(alone), plain(whole));
+  });
+}
+
 TEST_F(InProcessTest, AnObjectThatJsonCannotHoldIsRefused) {
   run([this]() -> Task<void> {
     json::Value object = yaml("{metadata: {name: a}, data: {}}");

@@ -1,3 +1,5 @@
+// One piece: what is due, what is under way and what is kept are one state, and each write moves
+// records from one to the next.
 #include "answers/records/recorder.h"
 
 #include <fmt/core.h>
@@ -322,7 +324,8 @@ Task<void> Recorder::write(std::string uid, Pending pending) {
   if (job != nullptr) record = tracker_.now_of(*job);
   if (record && !record->ns.empty()) {
     const bool over = record->over();
-    const auto done = co_await store(*record);
+    const bool first = job != nullptr && !job->stored;
+    const auto done = co_await store(*record, first);
     job = tracker_.find_live(pending.key, uid);
     if (done && job != nullptr) job->stored = true;
     if (done && over) append_line(*record);
@@ -344,21 +347,37 @@ Task<void> Recorder::write(std::string uid, Pending pending) {
   if (!order_.empty()) pump_after(Duration::zero());
 }
 
-Task<Result<void>> Recorder::store(Record record) {
+/// One may be there already of which nobody here knows, and one that was there may have gone.
+Task<Result<void>> Recorder::store(Record record, bool first) {
   ++writes_;
   const std::string name = object_name(record), ns = record.ns;
-  json::Value body = json::Object{{"record", record_json(record)}};
-  const auto patched = co_await client_.patch(
-      r::kJobRecords, ns, name, "", client::PatchType::kMerge, body, client::Answer::kNone);
-  if (patched || patched.error().code != Code::kNotFound)
-    co_return patched ? Result<void>() : Result<void>(fail(patched.error()));
-  json::make(body, {"apiVersion"}) = r::kJobRecords.api_version();
-  json::make(body, {"kind"}) = r::kJobRecords.kind;
-  json::make(body, {"metadata", "name"}) = name;
-  json::make(body, {"metadata", "namespace"}) = ns;
+  if (!first) {
+    const auto patched = co_await patch_record(record);
+    if (patched || patched.error().code != Code::kNotFound) co_return patched;
+  }
+  json::Value object = {{"apiVersion", r::kJobRecords.api_version()},
+                        {"kind", r::kJobRecords.kind},
+                        {"metadata", {{"name", name}, {"namespace", ns}}},
+                        {"record", record_json(record)}};
   const auto made =
-      co_await client_.create(r::kJobRecords, ns, std::move(body), client::Answer::kNone);
-  co_return made ? Result<void>() : Result<void>(fail(made.error()));
+      co_await client_.create(r::kJobRecords, ns, std::move(object), client::Answer::kNone);
+  if (made) co_return Result<void>();
+  if (!first || made.error().code != Code::kAlreadyExists) co_return fail(made.error());
+  const auto patched = co_await patch_record(record);
+  co_return patched;
+}
+
+Task<Result<void>> Recorder::patch_record(const Record& record) {
+  json::Value body = json::Object{{"record", record_json(record)}};
+  const auto patched = co_await client_.patch(r::kJobRecords,
+                                              record.ns,
+                                              object_name(record),
+                                              "",
+                                              client::PatchType::kMerge,
+                                              std::move(body),
+                                              client::Answer::kNone);
+  if (!patched) co_return fail(patched.error());
+  co_return Result<void>();
 }
 
 void Recorder::append_line(const Record& record) {

@@ -124,7 +124,9 @@ class Recorder {
   void pump_after(Duration delay);
   void pump();
   Task<void> write(std::string uid, Pending pending);
-  Task<Result<void>> store(Record record);
+  /// `first`: there is none yet, as far as is known.
+  Task<Result<void>> store(Record record, bool first);
+  Task<Result<void>> patch_record(const Record& record);
   void append_line(const Record& record);
 
   Task<void> keep_house();

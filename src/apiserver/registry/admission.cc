@@ -18,7 +18,17 @@
 namespace muster::apiserver {
 namespace {
 
-json::Value token_volume(const std::string& name) {
+/// The member as a list, made if need be.
+json::Array& list_at(json::Value& member) {
+  return member.is_array() ? member.get_array() : member.emplace_array();
+}
+
+/// A copy of `sample` at the end of the list, in the list's memory.
+json::Object& add_copy(json::Array& list, const json::Value& sample) {
+  return list.emplace_back(sample).get_object();
+}
+
+void add_token_volume(json::Array& volumes, const std::string& name) {
   static const json::Value kVolume = {
       {"name", ""},
       {"projected",
@@ -36,25 +46,21 @@ json::Value token_volume(const std::string& name) {
                                                      {{"apiVersion", "v1"},
                                                       {"fieldPath", "metadata.namespace"}}}}}}}}}}},
         {"defaultMode", 420}}}};
-  json::Value volume = kVolume;
-  volume.get_object()["name"] = name;
-  return volume;
+  add_copy(volumes, kVolume)["name"] = name;
 }
 
 void mount_token(json::Value& pod, const std::string& volume) {
+  static const json::Value kMount = {
+      {"name", ""}, {"readOnly", true}, {"mountPath", kube::kServiceAccountFolder}};
   for (const std::string_view list : {"initContainers", "containers"}) {
     if (!json::at(pod, "spec", list).is_array()) continue;
     for (json::Value& container : json::make(pod, {"spec", list}).get_array()) {
       if (!container.is_object()) continue;
-      json::Value& mounts = container.get_object()["volumeMounts"];
-      if (!mounts.is_array()) mounts = json::Array();
-      const bool mounted = std::any_of(
-          mounts.get_array().begin(), mounts.get_array().end(), [](const json::Value& mount) {
-            return json::string_at(mount, "mountPath") == kube::kServiceAccountFolder;
-          });
-      if (!mounted)
-        mounts.get_array().push_back(json::Value{
-            {"name", volume}, {"readOnly", true}, {"mountPath", kube::kServiceAccountFolder}});
+      json::Array& mounts = list_at(container.get_object()["volumeMounts"]);
+      const bool mounted = std::any_of(mounts.begin(), mounts.end(), [](const json::Value& mount) {
+        return json::string_at(mount, "mountPath") == kube::kServiceAccountFolder;
+      });
+      if (!mounted) add_copy(mounts, kMount)["name"] = volume;
     }
   }
 }
@@ -166,9 +172,7 @@ Result<void> Admission::service_account(const Resource& resource,
                      : json::as_bool(json::at(found->object, "automountServiceAccountToken"), true);
   if (automount) {
     const std::string volume = generate_name(core_.env, "kube-api-access-");
-    json::Value& volumes = json::make(pod, {"spec", "volumes"});
-    if (!volumes.is_array()) volumes = json::Array();
-    volumes.get_array().push_back(token_volume(volume));
+    add_token_volume(list_at(json::make(pod, {"spec", "volumes"})), volume);
     mount_token(pod, volume);
   }
   const json::Value& secrets = json::at(found->object, "imagePullSecrets");
@@ -289,13 +293,12 @@ Result<void> Admission::runtime_class(const Resource& resource, const json::Valu
 }
 
 void Admission::tolerations(json::Value& pod) {
+  static const json::Value kToleration = {
+      {"key", ""}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 300}};
   for (const std::string_view key :
        {kube::names::kubernetes::kNotReady, kube::names::kubernetes::kUnreachable}) {
     if (tolerates(pod, key)) continue;
-    json::Value& list = json::make(pod, {"spec", "tolerations"});
-    if (!list.is_array()) list = json::Array();
-    list.get_array().push_back(json::Value{
-        {"key", key}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 300}});
+    add_copy(list_at(json::make(pod, {"spec", "tolerations"})), kToleration)["key"] = key;
   }
 }
 

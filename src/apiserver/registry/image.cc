@@ -307,12 +307,15 @@ Task<KeyLock> Image::lock(const Collection& collection, std::string_view key) {
   co_return KeyLock(this, std::move(full));
 }
 
-Task<Result<StoredPtr>> Image::put(Collection& collection, std::string key, json::Value object) {
-  return write(collection, std::move(key), std::move(object), false);
+Task<Result<StoredPtr>> Image::put(Collection& collection,
+                                   std::string key,
+                                   json::Value object,
+                                   Finish finish) {
+  return write(collection, std::move(key), std::move(object), std::move(finish), false);
 }
 
 Task<Result<StoredPtr>> Image::erase(Collection& collection, std::string key, json::Value last) {
-  return write(collection, std::move(key), std::move(last), true);
+  return write(collection, std::move(key), std::move(last), nullptr, true);
 }
 
 namespace {
@@ -326,15 +329,12 @@ store::Kind kind_of(const json::Value& object, bool deleted) {
 
 }  // namespace
 
-Task<Result<StoredPtr>> Image::write(Collection& collection,
-                                     std::string key,
-                                     json::Value object,
-                                     bool deleted) {
+Task<Result<StoredPtr>> Image::write(
+    Collection& collection, std::string key, json::Value object, Finish finish, bool deleted) {
   auto stored = std::make_shared<Stored>();
   stored->key = std::move(key);
   stored->revision = store_.next_revision();
   json::make(object, {"metadata", "resourceVersion"}) = std::to_string(stored->revision);
-  order_members(object);
   const store::Kind kind = kind_of(object, deleted);
 
   auto change = std::make_shared<Change>();
@@ -350,9 +350,15 @@ Task<Result<StoredPtr>> Image::write(Collection& collection,
   const auto outcome = std::make_shared<Outcome>();
   outcome->signal = env_.make_signal();
   writes_.enter();
-  // Nobody else knows the object until it is durable: so long its text and the tree that stays are
-  // the store's to make, and what they are made of is the store's to take apart.
-  auto make_text = [this, stored, draft = std::make_shared<const json::Value>(std::move(object))] {
+  // Nobody else knows the object until it is durable: so long it is the store's to finish, its text
+  // and the tree that stays are the store's to make, and what they are made of is the store's to
+  // take apart.
+  auto make_text = [this,
+                    stored,
+                    finish = std::move(finish),
+                    draft = std::make_shared<json::Value>(std::move(object))] {
+    if (finish) finish(*draft);
+    order_members(*draft);
     auto text = std::make_shared<const std::string>(kube::object_text(*draft));
     stored->object.set(packer_->pack(*draft), text);
     return text;

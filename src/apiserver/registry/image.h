@@ -172,7 +172,12 @@ class Image {
   /// The same where nobody holds the key; an empty lock where somebody does.
   KeyLock try_lock(const Collection& collection, std::string_view key);
   /// Writes the object under a held lock; its metadata.resourceVersion is set to the new revision.
-  Task<Result<StoredPtr>> put(Collection& collection, std::string key, json::Value object);
+  /// What `finish` adds is nobody's business before: it runs on the store's thread.
+  using Finish = std::function<void(json::Value& object)>;
+  Task<Result<StoredPtr>> put(Collection& collection,
+                              std::string key,
+                              json::Value object,
+                              Finish finish = nullptr);
   /// Removes the object under a held lock; `last` is what watchers are told.
   Task<Result<StoredPtr>> erase(Collection& collection, std::string key, json::Value last);
 
@@ -198,10 +203,8 @@ class Image {
   struct Waiting {
     std::list<Signal*> queue;
   };
-  Task<Result<StoredPtr>> write(Collection& collection,
-                                std::string key,
-                                json::Value object,
-                                bool deleted);
+  Task<Result<StoredPtr>> write(
+      Collection& collection, std::string key, json::Value object, Finish finish, bool deleted);
 
   Env& env_;
   store::Store& store_;

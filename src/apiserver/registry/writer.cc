@@ -288,8 +288,13 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource,
 }
 
 Result<void> Writer::begin_update(Draft& draft) {
-  const auto& [resource, live, options, now, next_, changed_] = draft;
+  const auto& [resource, live, options, now, next_, status_alone, later_, changed_] = draft;
   json::Value& next = draft.next;
+  if (status_alone) {
+    // The rest was checked and completed when it came.
+    kube::set_status_defaults(*resource.kind, next);
+    return {};
+  }
   const std::string name = json::text_at(live, "metadata", "name");
   const std::string_view wanted_version = kube::resource_version_of(next);
   if (!wanted_version.empty() && wanted_version != kube::resource_version_of(live)) {
@@ -325,6 +330,7 @@ Result<void> Writer::begin_update(Draft& draft) {
 }
 
 void Writer::prepare(Draft& draft) {
+  if (draft.status_alone) return;
   if (draft.options.subresource == "status") {
     prepare_status_update(draft.resource, draft.next, draft.live);
   } else {
@@ -333,9 +339,10 @@ void Writer::prepare(Draft& draft) {
 }
 
 Result<void> Writer::finish_update(Draft& draft) {
-  const auto& [resource, live, options, now, next_, changed_] = draft;
+  const auto& [resource, live, options, now, next_, status_alone, later_, changed_] = draft;
   json::Value& next = draft.next;
-  draft.changed = !same_content(next, live);
+  draft.changed = status_alone ? !json::equal(json::at(next, "status"), json::at(live, "status"))
+                               : !same_content(next, live);
   if (draft.changed && !unchecked(options.subresource)) {
     auto causes = check_update(resource, next, live);
     if (!causes.empty())
@@ -346,9 +353,22 @@ Result<void> Writer::finish_update(Draft& draft) {
   if (!options.apply && !managers.is_null() &&
       json::at(next, "metadata", "managedFields").is_null())
     json::make(next, {"metadata", "managedFields"}) = managers;
-  if (!options.manager.empty() && !options.apply && draft.changed)
+  if (tracks(draft) && !draft.track_later)
     kube::track_update(resource.shape(), &live, next, apply_request(resource, options, now));
   return {};
+}
+
+bool Writer::tracks(const Draft& draft) {
+  return !draft.options.manager.empty() && !draft.options.apply && draft.changed;
+}
+
+Image::Finish Writer::tracking(ResourcePtr resource, kube::ObjectPtr live, const Draft& draft) {
+  if (!draft.track_later || !tracks(draft)) return nullptr;
+  return [resource = std::move(resource),
+          live = std::move(live),
+          request = apply_request(draft.resource, draft.options, draft.now)](json::Value& object) {
+    kube::track_update(resource->shape(), live.get(), object, request);
+  };
 }
 
 Result<void> Writer::apply_rules(const Draft& draft) const {
@@ -394,6 +414,7 @@ Task<Result<void>> Writer::make_update_beside(Draft& draft) const {
   co_return good ? apply_rules(draft) : good;
 }
 
+/// One piece, because the order is the rule, as for create(); each step is a call.
 Task<Result<StoredPtr>> Writer::update(
     ResourcePtr resource, std::string ns, std::string name, Compute compute, WriteOptions options) {
   Collection& collection = core_.collection(*resource);
@@ -419,12 +440,21 @@ Task<Result<StoredPtr>> Writer::update(
   if (options.beside) co_await core_.env.run_on_worker([&] { computed = compute(live); });
   if (!computed) co_return fail(computed.error());
   const bool reviewed = options.user != nullptr && !internal(options.subresource);
-  if (reviewed && core_.webhooks->mutating()) {
+  const bool mutating = reviewed && core_.webhooks->mutating();
+  if (mutating) {
     const auto mutated =
         co_await core_.webhooks->mutate(review_of(*resource, ns, name, live, options), *computed);
     if (!mutated) co_return fail(mutated.error());
   }
-  Draft draft{*resource, live, options, core_.env.now(), std::move(*computed)};
+  Draft draft{*resource,
+              live,
+              options,
+              core_.env.now(),
+              std::move(*computed),
+              options.status_alone && !mutating};
+  // Not where somebody looks at the object before it is stored.
+  draft.track_later = resource->same_as_storage() && !options.dry_run && !options.beside &&
+                      !(reviewed && core_.webhooks->validating());
   Result<void> made;
   if (options.beside)
     made = co_await make_update_beside(draft);
@@ -450,7 +480,9 @@ Task<Result<StoredPtr>> Writer::update(
     if (!validated) co_return fail(validated.error());
   }
 
+  const Image::Finish track = tracking(resource, served, draft);
   if (may_go(*next)) {
+    if (track) track(*next);
     if (options.dry_run) {
       auto shown = co_await unstored(*resource, key, std::move(*next), current->revision, options);
       co_return shown;
@@ -464,7 +496,8 @@ Task<Result<StoredPtr>> Writer::update(
     auto shown = co_await unstored(*resource, key, std::move(*next), current->revision, options);
     co_return shown;
   }
-  auto stored = co_await core_.image.put(collection, key, to_stored(*resource, std::move(*next)));
+  auto stored =
+      co_await core_.image.put(collection, key, to_stored(*resource, std::move(*next)), track);
   co_return stored;
 }
 

@@ -44,12 +44,18 @@ class Writer {
     const WriteOptions& options;
     Time now;
     json::Value next;
+    bool status_alone = false;
+    /// Who owns which fields is noted when the object is on its way to the disk.
+    bool track_later = false;
     bool changed = true;  // differs from the live object in more than its managers
   };
   /// The steps that need the draft alone, in their order; they may run on a worker.
   static Result<void> begin_update(Draft& draft);
   static void prepare(Draft& draft);
   static Result<void> finish_update(Draft& draft);
+  static bool tracks(const Draft& draft);
+  /// What is left to be done of it on the store's thread; null: nothing.
+  static Image::Finish tracking(ResourcePtr resource, kube::ObjectPtr live, const Draft& draft);
   void admit(Draft& draft) const;
   Result<void> apply_rules(const Draft& draft) const;
   /// All steps of an update, with what admission and addresses are to it in between; beside the loop

@@ -58,8 +58,10 @@ Result<void> check_kind(const Call& call, json::Value& object) {
   return {};
 }
 
-/// Lists unknown fields, and removes them.
-Result<std::vector<std::string>> drop_unknown(const Resource& resource, json::Value& object) {
+/// Lists unknown fields, and removes them. `status_alone`: the rest was looked at before.
+Result<std::vector<std::string>> drop_unknown(const Resource& resource,
+                                              json::Value& object,
+                                              bool status_alone) {
   std::vector<std::string> unknown;
   if (resource.custom()) {
     if (resource.version->schema) resource.version->schema->prune(object, &unknown);
@@ -76,7 +78,8 @@ Result<std::vector<std::string>> drop_unknown(const Resource& resource, json::Va
     return unknown;
   }
   if (resource.type == nullptr) return unknown;
-  auto checked = kube::check_fields(*resource.type, object);
+  auto checked = status_alone ? kube::check_member(*resource.type, object, "status")
+                              : kube::check_fields(*resource.type, object);
   if (!checked) return fail(checked.error());
   if (!checked->empty()) kube::drop_unknown_fields(*resource.type, object);
   return std::move(*checked);
@@ -136,7 +139,7 @@ Result<json::Value> decode_object(Call& call, std::string_view action) {
                               : "number",
         resource.info.kind)));
   }
-  const auto unknown = drop_unknown(resource, object);
+  const auto unknown = drop_unknown(resource, object, /*status_alone=*/false);
   if (!unknown) {
     return fail(bad_request(fmt::format("{} in version {} cannot be handled as a {}: {}",
                                         resource.info.kind,
@@ -197,7 +200,7 @@ Result<void> check_patched(Call& call,
                     quoted(version),
                     resource.info.kind));
   }
-  const auto unknown = drop_unknown(resource, object);
+  const auto unknown = drop_unknown(resource, object, call.status_alone);
   if (!unknown) return refuse(unknown.error().message);
   const std::string validation = field_validation(call);
   std::vector<std::string> problems;

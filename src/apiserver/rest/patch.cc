@@ -73,6 +73,21 @@ Result<kube::ObjectPtr> patch_body(const Call& call,
   return std::make_shared<const json::Value>(std::move(*value));
 }
 
+/// Whether the patch can change nothing but the status. The uid by which agents say which object they
+/// mean is compared with its own (check_identity).
+bool names_status_alone(const Call& call, PatchType type, const json::Value& patch) {
+  const Resource& resource = *call.resource;
+  if (call.subresource != "status" || resource.custom() || resource.type == nullptr) return false;
+  if (type != PatchType::kStrategic && type != PatchType::kMerge) return false;
+  for (const auto& member : json::as_object(patch)) {
+    const bool identity = member.key() == "metadata" &&
+                          json::as_object(member.value()).size() == 1 &&
+                          !json::string_at(member.value(), "uid").empty();
+    if (member.key() != "status" && !identity) return false;
+  }
+  return true;
+}
+
 Error nameless(const Call& call) {
   return bad_request(fmt::format(
       "the name of the object ({} based on URL) was undeterminable: name must be provided",
@@ -359,6 +374,8 @@ Task<Result<Reply>> patch_object(Core& core, Call& call, Accepted accepted) {
   std::vector<std::string> duplicates;
   auto patch = patch_body(call, *type, &duplicates);
   if (!patch) co_return fail(patch.error());
+  call.status_alone = names_status_alone(call, *type, **patch);
+  options->status_alone = call.status_alone;
 
   Result<StoredPtr> stored;
   bool created = false;

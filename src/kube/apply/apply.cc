@@ -10,6 +10,7 @@
 #include "kube/apply/creation.h"
 #include "kube/apply/difference.h"
 #include "kube/apply/granular.h"
+#include "kube/apply/managed.h"
 #include "kube/apply/managers.h"
 #include "kube/apply/owned.h"
 
@@ -167,6 +168,31 @@ std::vector<Conflict> settle(std::vector<Manager>& managers,
   return conflicts;
 }
 
+/// The usual update, of one who has written nothing of the object before and takes nothing away
+/// from others: then no sets are needed. False: it is another one, and nothing was done.
+bool track_first_update(const Shape* shape,
+                        const json::Value& live,
+                        const json::Value& updated,
+                        const ApplyRequest& request,
+                        std::vector<Manager>& managers) {
+  const auto is_own = [&](const Manager& manager) { return manager.is(request, "Update"); };
+  if (std::any_of(managers.begin(), managers.end(), is_own)) return false;
+  bool gone = false;
+  std::string text = change_text(shape, live, updated, request.subresource, &gone);
+  // A status has sets of its own (addresses are keys in it), the others share theirs.
+  const bool status = request.subresource == "status";
+  if (text == "{}" || (gone && !status)) return false;
+  const auto own = status ? nullptr : fields_of(json::Value(text));
+  const auto apart = [&](const Manager& manager) {
+    return status ? manager.set->find("f:status") == nullptr : manager.set->intersect(*own).empty();
+  };
+  if (!std::all_of(managers.begin(), managers.end(), apart)) return false;
+  Manager& mine = manager_for(managers, request, "Update");
+  mine.text = std::move(text);
+  mine.time = format_time(request.now);
+  return true;
+}
+
 }  // namespace
 
 Result<json::Value> apply(const Shape* shape,
@@ -241,6 +267,10 @@ void track_update(const Shape* shape,
     Manager& own = manager_for(managers, request, "Update");
     own.text = creation_text(shape, updated, request.subresource);
     own.time = format_time(request.now);
+    write_managers(updated, std::move(managers));
+    return;
+  }
+  if (live != nullptr && track_first_update(shape, *live, updated, request, managers)) {
     write_managers(updated, std::move(managers));
     return;
   }

@@ -13,6 +13,7 @@ using json::Value;
 
 namespace {
 
+/// Writes one set.
 class Creation {
  public:
   explicit Creation(std::string& out) : out_(out) { out_.reserve(1024); }
@@ -28,6 +29,35 @@ class Creation {
     begin();
     fields(shape, members, /*top=*/true);
     end();
+  }
+
+  /// True when something has gone.
+  bool change(const Shape* shape,
+              const Value& before,
+              const Value& now,
+              const std::string& subresource) {
+    const Object& old = json::as_object(before);
+    std::vector<Step> steps;
+    for (const auto& member : json::as_object(now)) {
+      if (!owned_member(member.key(), subresource) || member.value().is_null()) continue;
+      const Value* was = earlier(shape, old.if_contains(member.key()), member.key());
+      if (was != nullptr && json::equal(*was, member.value())) continue;
+      steps.push_back({member.key(), was, &member.value()});
+    }
+    for (const auto& member : old) {
+      gone_ = gone_ || (owned_member(member.key(), subresource) &&
+                        !json::as_object(now).contains(member.key()));
+    }
+    Value metadata_before, metadata_now;
+    if (subresource.empty() && !same_owned_metadata(before, now)) {
+      metadata_before = owned_metadata(before);
+      metadata_now = owned_metadata(now);
+      steps.push_back({"metadata", &metadata_before, &metadata_now});
+    }
+    begin();
+    write_steps(shape, steps);
+    end();
+    return gone_;
   }
 
  private:
@@ -128,7 +158,101 @@ class Creation {
     return any;
   }
 
+  // ---- The same between two states
+
+  struct Step {
+    std::string_view key;
+    const Value* before;  // null: was not there
+    const Value* now;
+  };
+
+  static const Value* earlier(const Shape* shape, const Value* before, std::string_view key) {
+    return before == nullptr && shape != nullptr && shape->always_there(key) ? &json::null_value()
+                                                                             : before;
+  }
+
+  void write_steps(const Shape* shape, std::vector<Step>& steps) {
+    std::sort(
+        steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.key < b.key; });
+    for (const Step& step : steps) {
+      const std::size_t mark = out_.size();
+      const bool was_fresh = fresh_;
+      key("f:", step.key);
+      const Shape* inner = member_of(shape, step.key);
+      if (step.before == nullptr) {
+        appeared(inner, *step.now);
+      } else if (!changed(inner, *step.before, *step.now)) {
+        out_.resize(mark);
+        fresh_ = was_fresh;
+      }
+    }
+  }
+
+  /// What differs between two values, as compare() of difference.cc looks at them. False: nothing
+  /// was written.
+  bool changed(const Shape* shape, const Value& before, const Value& now) {
+    const Value& sample = now.is_null() ? before : now;
+    const bool same_kind = before.is_null() || now.is_null() || before.kind() == now.kind();
+    const bool nothing = json::is_empty(before) && json::is_empty(now);
+    begin();
+    if (same_kind && !nothing && granular_map(shape, sample)) {
+      changed_members(shape, json::as_object(before), json::as_object(now));
+    } else if (same_kind && !nothing && granular_list(shape, sample)) {
+      changed_items(*shape, before, now);
+    } else {
+      end();
+      return !json::equal(before, now);
+    }
+    const bool any = !fresh_;
+    end();
+    return any;
+  }
+
+  void changed_members(const Shape* shape, const Object& before, const Object& now) {
+    std::vector<Step> steps;
+    // Two states of one object have their members in the same order nearly always.
+    auto beside = before.begin();
+    std::size_t kept = 0;
+    for (const auto& member : now) {
+      const Value* old = nullptr;
+      if (beside != before.end() && beside->key() == member.key())
+        old = &(beside++)->value();
+      else
+        old = before.if_contains(member.key());
+      if (old != nullptr) ++kept;
+      if (old != nullptr && json::equal(*old, member.value())) continue;
+      old = earlier(shape, old, member.key());
+      if (member.value().is_null() && (old == nullptr || old->is_null())) continue;
+      steps.push_back({member.key(), old, &member.value()});
+    }
+    gone_ = gone_ || kept != before.size();
+    write_steps(shape, steps);
+  }
+
+  void changed_items(const Shape& shape, const Value& before, const Value& now) {
+    const auto old_items = by_element(shape, json::as_array(before));
+    const auto new_items = by_element(shape, json::as_array(now));
+    std::size_t kept = 0;
+    for (const auto& [element, item] : new_items) {
+      const auto old = old_items.find(element);
+      const bool was_there = old != old_items.end();
+      if (was_there) ++kept;
+      if (was_there && json::equal(*old->second, *item)) continue;
+      const std::size_t mark = out_.size();
+      const bool was_fresh = fresh_;
+      key("", element);
+      if (!was_there) {
+        appeared(shape.item(), *item);
+      } else if (!changed(shape.item(), *old->second, *item)) {
+        out_.resize(mark);
+        fresh_ = was_fresh;
+      }
+    }
+    gone_ = gone_ || kept != old_items.size();
+  }
+
   std::string& out_;
+  bool gone_ = false;  // something that was there is not any more
   bool fresh_ = true;  // nothing stands in the innermost open object
 };
 
@@ -137,6 +261,16 @@ class Creation {
 std::string creation_text(const Shape* shape, const Value& object, const std::string& subresource) {
   std::string text;
   Creation(text).object(shape, object, subresource);
+  return text;
+}
+
+std::string change_text(const Shape* shape,
+                        const Value& before,
+                        const Value& now,
+                        const std::string& subresource,
+                        bool* gone) {
+  std::string text;
+  *gone = Creation(text).change(shape, before, now, subresource);
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/strings.h"
+#include "json/memory.h"
 #include "kube/apply/managed.h"
 
 namespace muster::kube {
@@ -94,7 +95,7 @@ std::vector<Manager> take_managers(Value& object) {
     Manager manager = read_manager(entry);
     if (manager.operation.empty()) continue;
     if (is_as_written(entry))
-      manager.entry = std::move(entry);
+      json::replace(manager.entry, std::move(entry));  // with its memory, to which it goes back
     else
       manager.text = json::text_at(entry, "fieldsV1");
     out.push_back(std::move(manager));
@@ -110,14 +111,18 @@ void write_managers(Value& object, std::vector<Manager> managers) {
     json::remove(object, {"metadata", "managedFields"});
     return;
   }
-  std::sort(managers.begin(), managers.end(), [](const Manager& a, const Manager& b) {
-    return std::tie(a.operation, a.time, a.name, a.api_version, a.subresource) <
-           std::tie(b.operation, b.time, b.name, b.api_version, b.subresource);
+  std::vector<Manager*> in_order;
+  in_order.reserve(managers.size());
+  for (Manager& manager : managers) in_order.push_back(&manager);
+  std::sort(in_order.begin(), in_order.end(), [](const Manager* a, const Manager* b) {
+    return std::tie(a->operation, a->time, a->name, a->api_version, a->subresource) <
+           std::tie(b->operation, b->time, b->name, b->api_version, b->subresource);
   });
   Value& list = json::make(object, {"metadata", "managedFields"});
   Array& entries = list.emplace_array();
   entries.reserve(managers.size());
-  for (Manager& manager : managers) {
+  for (Manager* each : in_order) {
+    Manager& manager = *each;
     if (!manager.entry.is_null()) {
       entries.push_back(std::move(manager.entry));
       continue;

@@ -68,6 +68,8 @@ void drop_directives(Value& value, int depth = 0) {
 
 Result<void> bad(Code code, std::string message) { return fail(code, std::move(message)); }
 
+/// What is made here lies in the memory of the tree that it becomes a part of: what lies elsewhere
+/// would be copied into it.
 class Merger {
  public:
   Result<void> object(const FieldType* type, Object& target, const Object& patch, int depth);
@@ -129,7 +131,7 @@ const Value& key_of(const Value& item, const std::string& key) {
 }
 
 Array keys_of(const Array& list, const std::string& key) {
-  Array keys;
+  Array keys(list.storage());
   keys.reserve(list.size());
   for (const Value& item : list) keys.push_back(key_of(item, key));
   return keys;
@@ -144,7 +146,7 @@ Array put_in_order(Array merged,
   const auto place_in = [&](const Array& keys, const Value& item) {
     return index_in(keys, key_of(item, key), "");
   };
-  Array patched, server;
+  Array patched(merged.storage()), server(merged.storage());
   for (Value& item : merged)
     (place_in(order, item) >= 0 ? patched : server).push_back(std::move(item));
   const auto sort_by = [&](Array& list, const Array& by) {
@@ -155,14 +157,15 @@ Array put_in_order(Array merged,
     }
     if (std::is_sorted(places.begin(), places.end())) return;
     std::sort(places.begin(), places.end());
-    Array sorted;
+    Array sorted(list.storage());
     sorted.reserve(list.size());
     for (const auto& place : places) sorted.push_back(std::move(list[place.second]));
     list = std::move(sorted);
   };
   sort_by(patched, order);
   sort_by(server, original);
-  Array out;
+  Array out(merged.storage());
+  out.reserve(server.size() + patched.size());
   std::size_t i = 0, j = 0;
   while (i < server.size() || j < patched.size()) {
     bool server_first = false;
@@ -209,7 +212,7 @@ Result<void> Merger::object(const FieldType* type, Object& target, const Object&
       return {};
     }
     if (what == "replace") {
-      Value copy = patch;
+      Value copy(patch, target.storage());
       drop_directives(copy);
       target = std::move(copy.get_object());
       return {};
@@ -235,7 +238,7 @@ Result<void> Merger::object(const FieldType* type, Object& target, const Object&
       if (list == nullptr || !list->is_array()) continue;
       const std::size_t doomed = json::as_array(entry.value()).size();
       if (auto fits = afford(list->get_array().size(), doomed); !fits) return fits;
-      Array kept;
+      Array kept(list->storage());
       for (Value& item : list->get_array()) {
         if (index_in(json::as_array(entry.value()), item, "") < 0) kept.push_back(std::move(item));
       }
@@ -264,7 +267,7 @@ Result<void> Merger::member(
   const Field* field = field_of(type, key);
   Value* have = target.if_contains(key);
   if (have == nullptr || have->is_null()) {
-    Value fresh = patch;
+    Value fresh(patch, target.storage());
     // An object that starts with a "delete" leaves nothing; other directives only lose their marks.
     if (merges(field) && patch.is_array()) {
       for (const Value& item : patch.get_array()) {
@@ -286,7 +289,7 @@ Result<void> Merger::member(
   }
   if (patch.is_array() && have->is_array() && merges(field))
     return list(*field, *have, patch.get_array(), depth);
-  Value fresh = patch;
+  Value fresh(patch, target.storage());
   drop_directives(fresh);
   *have = std::move(fresh);
   return {};
@@ -298,7 +301,7 @@ Result<void> Merger::list(const Field& field, Value& target, const Array& patch,
   if (auto fits = afford(merged.size() + patch.size(), merged.size() + 2 * patch.size()); !fits)
     return fits;
   if (auto done = merge_items(field, merged, patch, depth); !done) return done;
-  Array order;
+  Array order(merged.storage());
   for (const Value& item : patch) {
     if (!item.is_object() || !item.get_object().contains(kDirective))
       order.push_back(key_of(item, field.merge_key));
@@ -329,7 +332,7 @@ Result<void> Merger::merge_items(const Field& field, Array& target, const Array&
           fmt::format("map: {} does not contain declared merge key: {}", go_text(item), key));
     }
     if (directive(item) == "delete") {
-      Array kept;
+      Array kept(target.storage());
       for (Value& have : target) {
         if (!same_item(have, item, key)) kept.push_back(std::move(have));
       }
@@ -342,7 +345,7 @@ Result<void> Merger::merge_items(const Field& field, Array& target, const Array&
       if (auto done = object(field.type.element.get(), have, item.get_object(), depth + 1); !done)
         return done;
     } else {
-      Value fresh = item;
+      Value fresh(item, target.storage());
       drop_directives(fresh);
       target.push_back(std::move(fresh));
     }
@@ -371,7 +374,8 @@ Result<void> Merger::ordered(const Object& patch,
       continue;
     }
     Value* have = target.if_contains(key);
-    Array merged = have == nullptr || !have->is_array() ? Array() : std::move(have->get_array());
+    Array merged = have == nullptr || !have->is_array() ? Array(target.storage())
+                                                        : std::move(have->get_array());
     const Array original = keys_of(merged, field->merge_key);
     if (original.empty() && update == nullptr) continue;
     const std::size_t sent = update == nullptr ? 0 : json::as_array(*update).size();
@@ -384,7 +388,7 @@ Result<void> Merger::ordered(const Object& patch,
     }
     if (const Value* doomed = patch.if_contains(std::string(kDeletePrimitive) + std::string(key))) {
       if (auto fits = afford(merged.size(), json::as_array(*doomed).size()); !fits) return fits;
-      Array kept;
+      Array kept(merged.storage());
       for (Value& item : merged) {
         if (index_in(json::as_array(*doomed), item, "") < 0) kept.push_back(std::move(item));
       }

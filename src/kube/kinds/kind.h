@@ -40,6 +40,8 @@ struct KindRules {
 
   /// Static defaults on create and update (Kubernetes' zz_generated.defaults).
   void (*defaults)(json::Object& object) = nullptr;
+  /// They fill in something of the status, too.
+  bool defaults_status = false;
   /// What a create writes besides what it does for every kind.
   void (*prepare_create)(json::Value& object) = nullptr;
   void (*prepare_update)(json::Value& updated, const json::Value& live) = nullptr;

@@ -149,6 +149,7 @@ std::vector<KindRules> families::node() {
   return {{.group = "",
            .kind = "Node",
            .defaults = default_node,
+           .defaults_status = true,
            .validate = validate_node,
            .columns = {name_column(),
                        text("Status"),

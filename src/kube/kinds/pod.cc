@@ -177,8 +177,8 @@ Object first_status(const Value& pod, Time now) {
 void validate(const Value& pod, const Value* live, Causes& causes) {
   // A spec that stays as it was has been found good when it came; most updates of pods are of their
   // status.
-  if (live == nullptr || !json::equal(json::at(pod, "spec"), json::at(*live, "spec")))
-    validate_pod_spec(json::at(pod, "spec"), "spec", causes);
+  if (live != nullptr && json::equal(json::at(pod, "spec"), json::at(*live, "spec"))) return;
+  validate_pod_spec(json::at(pod, "spec"), "spec", causes);
   if (live == nullptr)
     validate_new_pod(json::at(pod, "spec"), causes);
   else

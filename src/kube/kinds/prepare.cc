@@ -57,6 +57,15 @@ void set_defaults(const Kind& kind, json::Value& object) {
   if (kind.rules->defaults != nullptr) kind.rules->defaults(object.get_object());
 }
 
+void set_status_defaults(const Kind& kind, json::Value& object) {
+  const Field* field = kind.type == nullptr ? nullptr : kind.type->find("status");
+  const bool known = field != nullptr && field->type.shape == FieldType::Shape::kMessage;
+  if (!known || kind.rules->defaults_status) return set_defaults(kind, object);
+  Object* members = object.if_object();
+  if (Value* status = members == nullptr ? nullptr : members->if_contains("status"))
+    canonicalise(*field->type.type, *status);
+}
+
 void prepare_create(const Kind& kind, json::Value& object, Time now) {
   if (!object.is_object()) return;
   Object& metadata = json::make_object(object, {"metadata"});

@@ -9,6 +9,8 @@ namespace muster::kube {
 /// Static defaults on create and update (Kubernetes' zz_generated.defaults), quantities
 /// canonicalised.
 void set_defaults(const Kind& kind, json::Value& object);
+/// The same where nothing but the status has changed since.
+void set_status_defaults(const Kind& kind, json::Value& object);
 /// What create resets: status of kinds with a status subresource, fields only the server writes.
 void prepare_create(const Kind& kind, json::Value& object, Time now);
 /// What update keeps: status, immutable server fields; bumps metadata.generation when the spec

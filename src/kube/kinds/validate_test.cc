@@ -259,6 +259,32 @@ TEST(Defaults, WhatUsersSee) {
   }
 }
 
+TEST(Defaults, OfAStatusAloneAreThoseOfTheWhole) {
+  int kinds = 0;
+  for (const ResourceInfo& info : Schema::builtin().resources()) {
+    const Kind& kind = kind_of(info.gvk());
+    if (kind.type == nullptr || kind.type->find("status") == nullptr) continue;
+    ++kinds;
+    for (const std::string_view status :
+         {"{}",
+          "{capacity: {cpu: 1000m, memory: 1024Mi}, phase: '', conditions: []}",
+          "{conditions: [{type: Ready, lastTransitionTime: null, reason: null}], hostIP: '',"
+          " startTime: '2026-11-15T12:14:33.5Z', containerStatuses: [{name: a, allocatedResources:"
+          " {cpu: 1000m}, lastState: {}, imageID: ''}]}"}) {
+      json::Value whole =
+          made(info.gvk(), "{metadata: {name: a}, spec: {containers: [{name: a}]}}");
+      whole.get_object()["status"] = parsed(status);
+      json::Value alone = whole;
+      set_defaults(kind, whole);
+      set_status_defaults(kind, alone);
+      EXPECT_TRUE(json::equal(alone, whole)) << info.kind << "\n" << json::dump(alone);
+      EXPECT_EQ(json::dump(json::at(alone, "status")), json::dump(json::at(whole, "status")))
+          << info.kind;
+    }
+  }
+  EXPECT_GT(kinds, 20);
+}
+
 TEST(Validate, OtherKinds) {
   struct {
     const char* name;

@@ -315,14 +315,22 @@ class Checker {
   bool message(const Type& type, const json::Object& object) {
     for (const auto& member : object) {
       const Field* field = type.find(member.key());
-      path_.push_back({member.key(), 0, false});
-      if (field == nullptr) {
-        if (unknown_ != nullptr) unknown_->push_back(path());
-      } else if (!value(field->type, member.value(), type)) {
-        return false;
-      }
-      path_.pop_back();
+      if (!member_of(type, field, member.key(), member.value())) return false;
     }
+    return true;
+  }
+
+  bool member_of(const Type& type,
+                 const Field* field,
+                 std::string_view key,
+                 const json::Value& is) {
+    path_.push_back({key, 0, false});
+    if (field == nullptr) {
+      if (unknown_ != nullptr) unknown_->push_back(path());
+    } else if (!value(field->type, is, type)) {
+      return false;
+    }
+    path_.pop_back();
     return true;
   }
 
@@ -510,6 +518,16 @@ Result<std::vector<std::string>> check_fields(const Type& type, const json::Valu
   }
   Checker checker(&unknown);
   if (!checker.message(type, object.get_object())) return fail(Code::kBadRequest, checker.error);
+  return unknown;
+}
+
+Result<std::vector<std::string>> check_member(const Type& type,
+                                              const json::Value& object,
+                                              std::string_view key) {
+  std::vector<std::string> unknown;
+  Checker checker(&unknown);
+  if (!checker.member_of(type, type.find(key), key, json::at(object, key)))
+    return fail(Code::kBadRequest, checker.error);
   return unknown;
 }
 

@@ -130,6 +130,10 @@ class Schema {
 /// ("spec.containers[0].imagee"), a value of the wrong JSON type is an error in Go's words ("json:
 /// cannot unmarshal string into Go struct field …").
 Result<std::vector<std::string>> check_fields(const Type& type, const json::Value& object);
+/// The same for one member of it.
+Result<std::vector<std::string>> check_member(const Type& type,
+                                              const json::Value& object,
+                                              std::string_view key);
 /// Removes fields the type does not know.
 void drop_unknown_fields(const Type& type, json::Value& object);
 

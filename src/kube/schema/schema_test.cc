@@ -108,6 +108,20 @@ TEST(CheckFields, UnknownFieldsAndWrongTypes) {
   }
 }
 
+TEST(CheckFields, OfOneMemberAlone) {
+  const auto body = json::parse(R"({"spec":{"foo":1},"status":{"phase":"x","bar":[]},"z":1})");
+  ASSERT_TRUE(body);
+  const Type& pod = type_of("", "v1", "Pod");
+  EXPECT_EQ(*check_member(pod, *body, "status"), std::vector<std::string>{"status.bar"});
+  EXPECT_EQ(*check_member(pod, *body, "z"), std::vector<std::string>{"z"});
+  EXPECT_TRUE(check_member(pod, *body, "metadata")->empty());
+  const auto wrong = check_member(pod, *json::parse(R"({"status":{"phase":1}})"), "status");
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(
+      wrong.error().message,
+      "json: cannot unmarshal number into Go struct field PodStatus.status.phase of type string");
+}
+
 TEST(CheckFields, DroppingLeavesTheRest) {
   auto body = json::parse(
       R"({"metadata":{"name":"x","z":1},"spec":{"containers":[{"name":"a","q":1}],"z":{}},"z":1})");
