@@ -35,14 +35,17 @@ std::string waits_for_text(const json::Value& forecast, Time now) {
   return parts.empty() ? "" : "  waits for " + join(parts, " and ") + "\n";
 }
 
-/// What was said first, where that was another minute.
+/// What was said first, where that was another minute; and that it is overdue, if it is.
 std::string first_said_text(const json::Value& start, Time now) {
   const json::Value& said = at(start, "firstSaid");
   const std::string then = moment_text(at(said, "p50"), now);
   if (!said.is_object() || then == moment_text(at(start, "p50"), now)) return "";
   const auto at_time = parse_time(json::string_at(said, "at"));
-  return fmt::format(
-      "; first said {} at {}", then, at_time ? local_time(*at_time).substr(11, 5) : "-");
+  const std::string when = at_time ? local_time(*at_time).substr(11, 5) : "-";
+  const auto foretold = parse_time(json::string_at(said, "p50"));
+  if (foretold && *foretold < now)
+    return fmt::format("; overdue since {}, first said at {}", then, when);
+  return fmt::format("; first said {} at {}", then, when);
 }
 
 std::string alternatives_text(const json::Value& forecast) {
