@@ -138,6 +138,8 @@ bool is_for_answers(const net::Target& target) {
          target.segments[1] == kube::groups::kAnswers;
 }
 
+constexpr std::string_view kReads = "/muster/v1/reads", kAudit = "/muster/v1/audit";
+
 /// An answer that nobody has to wait for.
 Task<Result<Reply>> ready(Result<Reply> answer) { co_return answer; }
 
@@ -326,25 +328,9 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& socket) {
       co_return;
     }
   }
-  if (call.target.path == "/muster/v1/reads") {
-    writer.record().begin();
-    const std::string id(writer.record().id());
-    auto answer = co_await read_many(call, id);
-    (void)co_await send(call, writer, std::move(answer));
-    co_return;
-  }
-  if (call.target.path == "/muster/v1/audit") {
-    writer.record().begin();
-    const auto allowed = authorize_path(call, writer.record());
-    (void)co_await send(call, writer, allowed ? read_audit(call) : error_response(allowed.error()));
-    co_return;
-  }
-  if (core_.options.answers && is_for_answers(call.target)) {
-    writer.record().begin();
+  if (is_our_own(call)) {
     turn.reset();  // nothing is stored, and it may take its time
-    auto answer = co_await core_.options.answers(answers_call(call));
-    writer.record().set_decision(answer.status != http_status_of(Code::kForbidden));
-    (void)co_await send(call, writer, std::move(answer));
+    co_await serve_our_own(call, writer);
     co_return;
   }
   auto described = core_.discovery->answer(call.request, call.target);
@@ -379,6 +365,27 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& socket) {
   }
   if (is_stream(call.subresource)) turn.reset();  // open as long as somebody types
   co_await serve(call, *sight, writer);
+}
+
+bool Router::is_our_own(const Call& call) const {
+  return call.target.path == kReads || call.target.path == kAudit ||
+         (core_.options.answers && is_for_answers(call.target));
+}
+
+Task<void> Router::serve_our_own(Call& call, audit::Trail& writer) {
+  writer.record().begin();
+  if (call.target.path == kReads) {
+    const std::string id(writer.record().id());
+    auto answer = co_await read_many(call, id);
+    (void)co_await send(call, writer, std::move(answer));
+  } else if (call.target.path == kAudit) {
+    const auto allowed = authorize_path(call, writer.record());
+    (void)co_await send(call, writer, allowed ? read_audit(call) : error_response(allowed.error()));
+  } else {
+    auto answer = co_await core_.options.answers(answers_call(call));
+    writer.record().set_decision(answer.status != http_status_of(Code::kForbidden));
+    (void)co_await send(call, writer, std::move(answer));
+  }
 }
 
 Task<void> Router::serve(Call& call, Sight sight, audit::Trail& writer) {

@@ -25,6 +25,9 @@ class Router {
   Result<void> identify(Call& call, audit::Record& record) const;
   /// Answers a request that is known by who asks and what they ask for.
   Task<void> serve(Call& call, Sight sight, audit::Trail& writer);
+  /// Paths that only our own server has.
+  [[nodiscard]] bool is_our_own(const Call& call) const;
+  Task<void> serve_our_own(Call& call, audit::Trail& writer);
   /// As authorize(); who may not see the whole object may be allowed its summary.
   Result<Sight> authorize_sight(const Call& call, audit::Record& record) const;
   /// No coroutine of its own: every request passes here, and frames cost.
