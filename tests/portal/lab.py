@@ -28,7 +28,7 @@ def main():
     need_browser()
     check = Checks()
     folder = course_folder()
-    images = course_image(folder, training_s=5, sleep_s=10)
+    images = course_image(folder, training_s=10, sleep_s=10)
     port = free_port()
     muster = Muster(
         *("--portal", f"127.0.0.1:{port}", "--pai-rest", f"127.0.0.1:{free_port()}"),
