@@ -7,6 +7,7 @@ import pathlib
 import random
 import re
 import socket
+import statistics
 import sys
 import tempfile
 import threading
@@ -579,8 +580,8 @@ def check_22_bindings(muster, api, jobs=200, rounds=3):
             thread.join(60)
     check("22 they are answered meanwhile", len(answers) == 20 * rounds and {200, 202} & set(answers), answers)
     # The questions themselves are read and answered on the loop, too: a millisecond each at most. On a busy machine the same work
-    # takes more CPU time in one round than in another, whoever asks.
-    most = max(1.05 * min(alone) + 20 * 0.001, max(alone))
+    # takes more CPU time in one round than in another, whoever asks, and the least of three alone may be luck.
+    most = max(1.05 * statistics.median(alone) + 20 * 0.001, max(alone))
     said = f"{jobs} bindings cost the loop {min(beside):.3f} s while twenty ask, alone {min(alone):.3f} to {max(alone):.3f}"
     check(f"22 {said}", min(beside) <= most, (alone, beside))
     clear(muster, api)
