@@ -1,7 +1,7 @@
 #include "answers/accuracy.h"
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
 namespace muster::answers {
 namespace {
@@ -51,15 +51,13 @@ void Accuracy::widen(Forecasts& forecasts, Time asked) const {
 
 void Accuracy::judge_started(
     const std::function<std::optional<Record>(const std::string& uid)>& find) {
-  std::vector<std::string> over;
-  for (const std::string& uid : open_) {
+  for (const std::string& uid : std::exchange(turned_, {})) {
     const auto record = find(uid);
     const bool started = record && !record->said.empty() && !record->runs.empty() &&
                          record->runs.back().start >= whole_seconds(record->said.back().at);
     if (started) judge_run(*record, record->runs.size() - 1);
-    if (started || !record || record->over()) over.push_back(uid);
+    if (started || !record || record->over()) open_.erase(uid);
   }
-  for (const std::string& uid : over) open_.erase(uid);
 }
 
 void Accuracy::judge(const Record& record) {

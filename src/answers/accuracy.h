@@ -34,7 +34,12 @@ class Accuracy {
 
   /// Something was said of the job with this uid: it will be judged.
   void said(std::string uid) { open_.insert(std::move(uid)); }
-  /// Judges those that have started since; absent: nobody knows it any more.
+  /// It has begun or ended, or may have.
+  void turned(const std::string& uid) {
+    if (open_.contains(uid)) turned_.insert(uid);
+  }
+  /// Judges those of them that have started; absent: nobody knows it any more. Those that only wait,
+  /// a hundred thousand perhaps, cost nothing.
   void judge_started(const std::function<std::optional<Record>(const std::string& uid)>& find);
   /// Judges all that was said before the runs of a record.
   void judge(const Record& record);
@@ -50,7 +55,8 @@ class Accuracy {
   void judge_run(const Record& record, std::size_t run);
 
   Calibration calibration_;
-  std::set<std::string> open_;  ///< Of jobs that wait; by uid.
+  std::set<std::string> open_;    // of jobs that wait; by uid
+  std::set<std::string> turned_;  // those of them to be looked at
   std::int64_t judged_ = 0, held_ = 0;
 };
 

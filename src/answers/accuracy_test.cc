@@ -63,7 +63,9 @@ TEST(Accuracy, WhatRestsOnNothingTeachesNothing) {
 TEST(Accuracy, JobsAreJudgedOnceWhenTheyStart) {
   Accuracy accuracy;
   std::map<std::string, Record> records;
+  int asked = 0;
   const auto find = [&](const std::string& uid) {
+    ++asked;
     const auto found = records.find(uid);
     return found == records.end() ? std::nullopt : std::optional<Record>(found->second);
   };
@@ -72,11 +74,17 @@ TEST(Accuracy, JobsAreJudgedOnceWhenTheyStart) {
   records["a"] = waits;
   accuracy.said("a");
   accuracy.said("gone");
+  accuracy.turned("gone");
+  accuracy.turned("nobody spoke of it");
   accuracy.judge_started(find);
   EXPECT_EQ(accuracy.judged(), 0);
+  EXPECT_EQ(asked, 1) << "those that wait cost nothing";
   records["a"] = started(waits.said, kNow + 4h);
+  accuracy.turned("a");
   accuracy.judge_started(find);
+  accuracy.turned("a");
   accuracy.judge_started(find);
+  EXPECT_EQ(asked, 2);
   EXPECT_EQ(accuracy.judged(), 1);
   EXPECT_EQ(accuracy.holds(), 0);
 }

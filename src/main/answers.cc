@@ -94,9 +94,10 @@ Answers::Answers(Env& env,
       if (one == nullptr) return;
       for (const engine::PastRun& run : answers::past_runs(record, begun)) one->remember(run);
     };
+    keep.turned = [this](const std::string& uid) { accuracy_.turned(uid); };
     recorder_ = std::make_unique<answers::Recorder>(env, client, informers, std::move(keep));
     sayings_ = std::make_unique<answers::Sayings>(
-        env, *recorder_, [this](const std::string& uid) { accuracy_.said(uid); });
+        env, *recorder_, [this](const answers::Tracked& job) { was_said(job); });
   }
   answers::ExpectedStarts::Options write;
   write.write = answers::write_annotations(client);
@@ -125,13 +126,19 @@ Answers::Answers(Env& env,
   service_ = std::make_unique<answers::Service>(env, recorder_.get(), live_.get());
 }
 
+/// One that has begun meanwhile is judged at the next look, too.
+void Answers::was_said(const answers::Tracked& job) {
+  accuracy_.said(job.record.uid);
+  if (!job.held.empty()) accuracy_.turned(job.record.uid);
+}
+
 /// What records of earlier say, once, and then whoever has started since the last look.
 void Answers::learn_from_starts() {
   if (!recorder_ || !recorder_->ready()) return;
   if (!std::exchange(accuracy_read_, true)) {
     for (const answers::Record* record : recorder_->fresh()) accuracy_.judge(*record);
     recorder_->tracker().each([this](const answers::Tracked& job) {
-      if (!job.record.over() && !job.record.said.empty()) accuracy_.said(job.record.uid);
+      if (!job.record.over() && !job.record.said.empty()) was_said(job);
     });
   }
   accuracy_.judge_started([this](const std::string& uid) { return recorder_->find(uid); });

@@ -63,6 +63,7 @@ class Answers {
   [[nodiscard]] std::uint64_t reservations_said() const { return reservations_said_; }
 
  private:
+  void was_said(const answers::Tracked& job);
   void learn_from_starts();
   [[nodiscard]] std::function<bool(std::string_view, std::string_view)> uses() const;
 

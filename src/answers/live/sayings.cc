@@ -82,7 +82,7 @@ Task<void> Sayings::note(OutlookPtr outlook) {
     if (!is_news(last, forecast)) continue;
     Foretold said = foretold(forecast);
     if (last) said.because = reason_of(*outlook, forecast, job.substr(0, job.find('/')), last->at);
-    if (recorder_.tracker().said(job, std::move(said)) && said_) said_(tracked->record.uid);
+    if (recorder_.tracker().said(job, std::move(said)) && said_) said_(*tracked);
   }
 }
 

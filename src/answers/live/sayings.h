@@ -19,8 +19,8 @@ namespace muster::answers {
 
 class Sayings {
  public:
-  /// `said` is told the uid of each job of which something is kept.
-  Sayings(Env& env, Recorder& recorder, std::function<void(const std::string& uid)> said)
+  /// `said` is told of each job of which something is kept.
+  Sayings(Env& env, Recorder& recorder, std::function<void(const Tracked& job)> said)
       : env_(env), recorder_(recorder), said_(std::move(said)), gate_(env) {}
 
   /// Keeps what of the outlook is worth keeping.
@@ -35,7 +35,7 @@ class Sayings {
 
   Env& env_;
   Recorder& recorder_;
-  std::function<void(const std::string& uid)> said_;
+  std::function<void(const Tracked& job)> said_;
   Gate gate_;
 };
 

@@ -74,6 +74,10 @@ Recorder::Recorder(Env& env,
       options_(std::move(options)),
       tracker_(
           {[this](Tracked& job) { due(job); },
+           [this](const Tracked& job) {
+             if (options_.turned)
+               options_.turned(job.record.uid.empty() ? job.uid : job.record.uid);
+           },
            [this](const std::string& node) {
              const client::ObjectPtr found = informers_.get(r::kNodes).find(node);
              return found ? std::string(kube::label(*found, "nvidia.com/gpu.product"))
@@ -273,10 +277,12 @@ void Recorder::evicting(const std::string& pod_key, const std::string& for_whom)
 
 void Recorder::due(Tracked& job) {
   const std::string uid = job.uid.empty() ? job.key : job.uid;
-  if (job.record.over())
+  if (job.record.over()) {
     fresh_[job.record.uid] = std::make_shared<const Record>(job.record);
-  else
+    if (options_.turned) options_.turned(job.record.uid);
+  } else {
     fresh_.erase(job.record.uid);
+  }
   const auto [slot, isNew] = pending_.try_emplace(uid);
   slot->second.key = job.key;
   if (job.record.over()) slot->second.record = job.record;

@@ -46,6 +46,8 @@ struct RecorderOptions {
   /// Told once of every record that was there when it began, pages first, the oldest first; null or
   /// not.
   std::function<void(const Record& record)> found;
+  /// Told of a job by its uid when a run of it has begun, and when it has ended; null or not.
+  std::function<void(const std::string& uid)> turned;
 };
 
 /// All that is kept, as it was at one moment, for workers to look through: it never changes.

@@ -68,8 +68,12 @@ bool says_the_same(const json::Value& before, const json::Value& after) {
 Tracked& Tracker::job_at(const std::string& key, const std::string& uid) {
   std::unique_ptr<Tracked>& slot = jobs_[key];
   if (slot && !uid.empty() && !slot->uid.empty() && slot->uid != uid) {
-    const std::string old = slot->uid;
-    if (!slot->held.empty()) leaving_[old] = std::move(slot);
+    if (slot->held.empty()) {
+      unname(*slot);
+    } else {
+      const std::string old = slot->uid;
+      leaving_[old] = std::move(slot);
+    }
     slot = nullptr;
   }
   if (!slot) {
@@ -77,7 +81,7 @@ Tracked& Tracker::job_at(const std::string& key, const std::string& uid) {
     slot->key = key;
   }
   if (slot->uid.empty() && !uid.empty()) {
-    slot->uid = uid;
+    name(*slot, uid);
     if (const auto found = restored_.find(uid); found != restored_.end()) {
       slot->record = std::move(found->second);
       slot->noted = slot->stored = true;
@@ -85,6 +89,16 @@ Tracked& Tracker::job_at(const std::string& key, const std::string& uid) {
     }
   }
   return *slot;
+}
+
+void Tracker::name(Tracked& job, const std::string& uid) {
+  job.uid = uid;
+  by_uid_.insert_or_assign(job.uid, &job);
+}
+
+void Tracker::unname(const Tracked& job) {
+  const auto found = by_uid_.find(job.uid);
+  if (found != by_uid_.end() && found->second == &job) by_uid_.erase(found);
 }
 
 /// As the portal's index: empty when it is nobody's job.
@@ -293,6 +307,7 @@ void Tracker::bind(Tracked& job, const kube::ObjectPtr& pod, Time now) {
   record.state = "RUNNING";
   job.noted = true;
   stop_waiting(job, now);
+  if (job.held.size() == 1 && asks_.began) asks_.began(job);
   if (job.stored && job.held.size() == 1 && asks_.due) asks_.due(job);
 }
 
@@ -428,8 +443,10 @@ void Tracker::forget_if_nothing(Tracked& job) {
   // Either map may own it: nothing is asked of it once it is taken out.
   const auto found = jobs_.find(job.key);
   if (found != jobs_.end() && found->second.get() == &job) {
+    unname(job);
     jobs_.erase(found);
   } else if (const auto old = leaving_.find(job.uid); old != leaving_.end()) {
+    unname(*old->second);
     leaving_.erase(old);
   }
 }
@@ -491,7 +508,7 @@ void Tracker::settled(Time now) {
     const std::string key = fmt::format("{}/{}/{}~{}", record.ns, record.kind, record.job, uid);
     Tracked& job = *(jobs_[key] = std::make_unique<Tracked>());
     job.key = key;
-    job.uid = uid;
+    name(job, uid);
     job.record = std::move(record);
     job.noted = job.stored = job.described = job.deleted = true;
     std::vector<Run>& runs = job.record.runs;
@@ -507,7 +524,11 @@ void Tracker::settled(Time now) {
   for (const auto& [key, job] : jobs_) {
     if (job->deleted && job->record.over()) over.push_back(key);
   }
-  for (const std::string& key : over) jobs_.erase(key);
+  for (const std::string& key : over) {
+    const auto found = jobs_.find(key);
+    unname(*found->second);
+    jobs_.erase(found);
+  }
   // A job that kept nothing of its open run: its pods have gone.
   for (auto& [key, job] : jobs_) {
     std::vector<Run>& runs = job->record.runs;
@@ -565,11 +586,8 @@ const Tracked* Tracker::of_group(const std::string& group_key) const {
   return found == groups_.end() ? nullptr : find(found->second);
 }
 Tracked* Tracker::find_uid(const std::string& uid) {
-  for (const auto& [key, job] : jobs_) {
-    if (job->uid == uid) return job.get();
-  }
-  const auto found = leaving_.find(uid);
-  return found == leaving_.end() ? nullptr : found->second.get();
+  const auto found = by_uid_.find(uid);
+  return found == by_uid_.end() ? nullptr : found->second;
 }
 Tracked* Tracker::find_live(const std::string& key, const std::string& uid) {
   if (const auto found = jobs_.find(key); found != jobs_.end()) {

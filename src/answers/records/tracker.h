@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -50,6 +51,8 @@ class Tracker {
   struct Asks {
     /// The record changed in a way that must not be lost.
     std::function<void(Tracked&)> due;
+    /// A run of it has begun.
+    std::function<void(const Tracked&)> began;
     /// The model of a node's GPUs; empty: none is known.
     std::function<std::string(const std::string& node)> model_of;
     /// Whether a job that ended is in the history already.
@@ -106,6 +109,9 @@ class Tracker {
   void close(Tracked& job, std::string state, Time end);
   void stop_waiting(Tracked& job, Time at);
   void forget_if_nothing(Tracked& job);
+  void name(Tracked& job, const std::string& uid);
+  /// Before it is destroyed.
+  void unname(const Tracked& job);
   /// A pod that was bound before this process looked: whether its time is counted already.
   [[nodiscard]] static bool counted(const Tracked& job, Time since, Time end);
 
@@ -113,6 +119,7 @@ class Tracker {
   std::unordered_map<std::string, std::unique_ptr<Tracked>> jobs_;  // by key, newest of the name
   /// Older jobs of a name that still hold something, by uid.
   std::unordered_map<std::string, std::unique_ptr<Tracked>> leaving_;
+  std::unordered_map<std::string_view, Tracked*> by_uid_;    // of both; each name is its job's own
   std::unordered_map<std::string, Tracked*> holders_;        // by "ns/name" of the pod
   std::unordered_map<std::string, std::string> groups_;      // "ns/name" of a PodGroup -> key
   std::unordered_map<std::string, std::string> parents_;     // key of a Job -> key of its MPIJob

@@ -89,11 +89,13 @@ json::Value job_json(const std::string& name, const std::string& uid, const PodS
 struct Kept {
   std::map<std::string, Record> records;
   int writes = 0;
+  std::vector<std::string> began;
   Tracker tracker{{[this](Tracked& job) {
                      ++writes;
                      job.stored = true;
                      records[job.uid] = tracker.now_of(job);
                    },
+                   [this](const Tracked& job) { began.push_back(job.uid); },
                    [](const std::string&) { return std::string("H100"); },
                    {}}};
 
@@ -163,7 +165,16 @@ TEST(Tracker, AJobThatComesAgainDoesNotTakeTheFirstOnesTasks) {
                            nullptr,
                            object(job_json("sweep", "uid-second", says)),
                            kBegin + std::chrono::seconds(6));
+  const Tracked* old = kept.tracker.find_uid("uid-first");
+  const Tracked* young = kept.tracker.find_uid("uid-second");
+  ASSERT_TRUE(old != nullptr && young != nullptr);
+  EXPECT_NE(old, young);
+  EXPECT_EQ(old->uid, "uid-first");
+  EXPECT_EQ(young->uid, "uid-second");
+  EXPECT_EQ(kept.began, std::vector<std::string>{"uid-first"});
   kept.tracker.pod_changed(pod, nullptr, kBegin + std::chrono::seconds(10));
+  EXPECT_EQ(kept.tracker.find_uid("uid-first"), nullptr) << "it is over";
+  EXPECT_EQ(kept.tracker.find_uid("uid-second"), young);
   ASSERT_TRUE(kept.records.contains("uid-first"));
   EXPECT_EQ(kept.records.at("uid-first").runs.back().end, kBegin + std::chrono::seconds(10));
   // The first is over and forgotten; of the second there is nothing to tell yet.

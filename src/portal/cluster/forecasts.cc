@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace muster::portal {
 namespace {
@@ -44,9 +45,11 @@ Task<void> Forecasts::renew() {
       book->jobs.reserve(all.jobs.size());
       for (const answers::Forecast& one : all.jobs) book->jobs.try_emplace(plain(one.job), &one);
     });
-    book_ = std::move(book);
+    std::shared_ptr<const Book> before = std::exchange(book_, std::move(book));
     ++version_;
     if (on_change) on_change();
+    // With it may go a whole engine.
+    co_await env_.run_on_worker([&before] { before.reset(); });
   }
   asking_ = false;
 }
