@@ -37,7 +37,7 @@ constexpr std::size_t kUsersBytesMax = 1024 * 1024;
 Result<std::vector<sock_filter>> filter_of(const ContainerConfig& config) {
   if (config.privileged || config.unconfined) return std::vector<sock_filter>();
   if (!config.seccomp_profile.empty()) return filter_of_profile(config.seccomp_profile);
-  return system_call_filter(capability_set(config.add_capabilities, config.drop_capabilities));
+  return known_filter(capability_set(config.add_capabilities, config.drop_capabilities));
 }
 
 /// Who it runs as. An image names its user by the image's own lists, which are in place by now.

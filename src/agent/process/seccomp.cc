@@ -161,6 +161,13 @@ std::vector<sock_filter> system_call_filter(std::uint64_t capabilities) {
   return out;
 }
 
+const std::vector<sock_filter>& known_filter(std::uint64_t capabilities) {
+  static std::map<std::uint64_t, std::vector<sock_filter>> known;
+  const auto found = known.find(capabilities);
+  if (found != known.end()) return found->second;
+  return known[capabilities] = system_call_filter(capabilities);
+}
+
 std::vector<sock_filter> filter_head() {
   if (kArchitecture == 0) return {};
   std::vector<sock_filter> out{load(offsetof(seccomp_data, arch)),

@@ -18,6 +18,8 @@ namespace muster::agent::process {
 /// `capabilities`: a set of bits, as of capability_set(). Empty where this processor's calls are
 /// not known.
 std::vector<sock_filter> system_call_filter(std::uint64_t capabilities);
+/// The same for a process with one thread, which makes each once: those that it forks have it, too.
+const std::vector<sock_filter>& known_filter(std::uint64_t capabilities);
 /// How every filter begins: it refuses calls of other processors and has loaded the call's number.
 /// Empty where this processor's calls are not known.
 std::vector<sock_filter> filter_head();

@@ -14,9 +14,11 @@
 #include <vector>
 
 #include "agent/files.h"
+#include "agent/process/capabilities.h"
 #include "agent/process/keeper_link.h"
 #include "agent/process/messages.h"
 #include "agent/process/own_users.h"
+#include "agent/process/seccomp.h"
 #include "agent/process/supervisor.h"
 #include "agent/process/wire.h"
 #include "base/strings.h"
@@ -61,6 +63,8 @@ bool became_ready(Fd from) {
 /// The keeper does one thing: it forks supervisors. It is small and has one thread, so that a fork
 /// is cheap and a supervisor needs no exec; the agent, large and threaded, is neither.
 int keep(Fd listener, const std::string& directory) {
+  // Most containers have this one: their first processes find it made.
+  (void)process::known_filter(process::capability_set({}, {}));
   const std::string socket = directory + "/keeper.sock";
   const auto key = read_file(process::keeper_key(directory));
   std::vector<Fd> connections;

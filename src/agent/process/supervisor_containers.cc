@@ -233,6 +233,8 @@ void Supervisor::become_container(const ContainerConfig& wanted,
   if (main_pid == 0) {
     report(become(wanted, wanted.args, how));
   }
+  // The supervisor waits until the last of these ends is closed; the command's has gone by now.
+  close(failure.write.get());
   // One of the pod's own from here on, as whoever counts processes by user sees it.
   if (enter_users(placement.owner)) prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NAME, "muster-init");
