@@ -80,6 +80,21 @@ TEST_P(Views, ListWhatWaitsInAQueueWithItsReason) {
   EXPECT_TRUE(e.why("d/late"));
 }
 
+TEST_P(Views, ListAReasonForEachOfManyThatCameTogether) {
+  Engine e = full(config());
+  for (int i = 0; i < 12; ++i) {
+    e.apply(PodUpsert{pod(fmt::format("d/alike-{}", i), 1)});
+    e.apply(PodUpsert{pod(fmt::format("d/huge-{}", i), 64)});
+  }
+  (void)e.decide(kNow + std::chrono::seconds(2));
+  const auto waiting = e.waiting("default", 100);
+  EXPECT_EQ(waiting.size(), 26U);
+  for (const WaitView& one : waiting) {
+    EXPECT_NE(one.refusal.reason, Reason::kNone) << one.key;
+    EXPECT_EQ(one.refusal.reason, e.why(one.key)->refusal.reason) << one.key;
+  }
+}
+
 TEST_P(Views, NameTheNodesThatACauseMeans) {
   Engine e = full(config());
   Node small = node("b", 2);
