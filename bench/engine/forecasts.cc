@@ -224,8 +224,9 @@ int main(int argc, char** argv) {
     } else if (flag == "--shapes") {
       settings.shapes = value;
     } else {
-      fmt::print(stderr,
-                 "usage: engine_forecasts [--rounds N] [--releases N] [--nodes N] [--shapes busy,deep]\n");
+      fmt::print(
+          stderr,
+          "usage: engine_forecasts [--rounds N] [--releases N] [--nodes N] [--shapes busy,deep]\n");
       return 2;
     }
   }
