@@ -124,8 +124,7 @@ Task<void> make_busy(LiveServer& server, Process& first) {
     co_await first.settled();
     json::Value running = json::Object{
         {"status",
-         json::Object{{"phase", "Running"},
-                      {"startTime", format_time(server.loop.now())}}}};
+         json::Object{{"phase", "Running"}, {"startTime", format_time(server.loop.now())}}}};
     const auto patched = co_await server.client->patch(
         r::kPods, "default", name, "status", client::PatchType::kMerge, std::move(running));
     EXPECT_TRUE(patched) << (patched ? "" : patched.error().message);
