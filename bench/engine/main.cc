@@ -22,30 +22,6 @@ double cpu_seconds() {
   return s(usage.ru_utime) + s(usage.ru_stime);
 }
 
-engine::Node gpu_node(const std::string& name,
-                      std::int64_t gpus,
-                      std::int64_t cpu_milli,
-                      std::int64_t memory_gib) {
-  engine::Node n;
-  n.name = name;
-  n.allocatable = {
-      {"cpu", cpu_milli}, {"memory", memory_gib << 30}, {"pods", 110}, {"nvidia.com/gpu", gpus}};
-  return n;
-}
-
-engine::Pod gpu_pod(const std::string& key,
-                    std::int64_t gpus,
-                    std::int64_t cpu_milli,
-                    std::int64_t memory_gib) {
-  engine::Pod p;
-  p.key = key;
-  p.uid = key;
-  p.ns = "bench";
-  p.requests = {{"cpu", cpu_milli}, {"memory", memory_gib << 30}};
-  if (gpus > 0) p.requests.push_back({"nvidia.com/gpu", gpus});
-  return p;
-}
-
 std::string traces_folder() { return (tests::data_folder() / "traces").string(); }
 
 std::vector<std::vector<std::string>> read_csv(const std::string& path) {

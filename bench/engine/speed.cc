@@ -1,37 +1,19 @@
 // How many decisions a second, one large gang, a deep backlog, evictions.
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <deque>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
-#include "bench.h"
+#include "backlogs.h"
 
 namespace muster::bench {
 
 using namespace engine;  // the subject of this file
 
 namespace {
-
-/// CPU time of this thread: what the work costs, whatever else the machine does.
-double thread_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-double seconds_since(double start) { return thread_seconds() - start; }
-
-Config plain() {
-  Config c;
-  c.reservations = 0;
-  c.preempt = false;
-  c.reclaim = false;
-  return c;
-}
 
 /// The floor: a table of free amounts, every node looked at, best fit by GPUs left.
 double plain_scan(std::size_t nodes, std::size_t requests) {
@@ -165,39 +147,15 @@ void deep_backlog() {
       "deep-backlog: 10,000 nodes full, N pending in 1,000 queues; one release to the decision it enables\n");
   double small = 0;
   for (const int pending : {1000, 100'000}) {
-    Engine e(plain());
-    const int nodes = 10'000;
-    for (int i = 0; i < nodes; ++i) e.apply(NodeUpsert{gpu_node(fmt::format("node-{}", i), 8)});
-    for (int q = 0; q < 1000; ++q) {
-      Queue queue;
-      queue.name = fmt::format("q{}", q);
-      e.apply(QueueUpsert{queue});
-    }
-    int made = 0;
-    const auto submit = [&](int i) {
-      Pod p = gpu_pod(fmt::format("bench/p-{}", made++), 8, 8000, 64);
-      p.queue = fmt::format("q{}", i % 1000);
-      p.created = Time{made};
-      e.apply(PodUpsert{p});
-    };
-    std::deque<std::string> running;
-    for (int i = 0; i < nodes; ++i) submit(i);
-    for (const auto& b : e.decide(Time::from_seconds(1)).binds) running.push_back(b.pod);
-    for (int i = 0; i < pending; ++i) submit(i);
-    (void)e.decide(Time::from_seconds(2));
+    Deep deep(10'000, pending, Time{});
+    const Engine& e = deep.e;
     std::vector<double> times;
-    for (int i = 0; i < 1000 && !running.empty(); ++i) {
-      const std::string gone = running.front();
-      running.pop_front();
-      const auto start = thread_seconds();
-      e.apply(PodRemove{gone});
-      const Plan plan = e.decide(Time{3'000'000 + i});
-      times.push_back(seconds_since(start) * 1e6);
-      for (const auto& b : plan.binds) running.push_back(b.pod);
-      submit(i);  // the backlog stays as deep as it was
-      (void)e.decide(Time{3'000'000 + i});
-      if (plan.binds.size() != 1)
-        fmt::print("  release {} enabled {} binds\n", i, plan.binds.size());
+    for (int i = 0; i < 1000; ++i) {
+      const Time now{3'000'000 + i};
+      const auto [us, binds] = deep.release(now);
+      times.push_back(us);
+      deep.refill(now);  // the backlog stays as deep as it was
+      if (binds != 1) fmt::print("  release {} enabled {} binds\n", i, binds);
     }
     std::sort(times.begin(), times.end());
     const double p50 = times[times.size() / 2];
@@ -222,80 +180,18 @@ void deep_backlog() {
 
 namespace {
 
-/// As clusters are: reservations, pods of every size and gangs, and nobody says how long anything
-/// takes. Three in ten of the pods run.
-class Busy {
- public:
-  Busy(int nodes, int queues, int pods) : queues_(queues) {
-    for (int i = 0; i < nodes; ++i) e.apply(NodeUpsert{gpu_node(fmt::format("node-{}", i), 8)});
-    for (int q = 0; q < queues; ++q) {
-      Queue queue;
-      queue.name = fmt::format("q{}", q);
-      e.apply(QueueUpsert{queue});
-    }
-    for (int made = 0; made < pods;) made += submit(Time{now.us + made_});
-    for (const auto& b : e.decide(now).binds) running.push_back(b.pod);
-    // Reservations whose time nobody knows hold room back from now on.
-    now = now + std::chrono::minutes(20);
-    (void)e.decide(now);
-  }
-
-  int submit(Time at) {
-    const int id = made_++;
-    const int members = id % 10 == 0 ? 4 : 1;
-    const std::string key = fmt::format("bench/g-{}", id);
-    if (members > 1) {
-      Group g;
-      g.key = key;
-      g.min_member = members;
-      g.queue = fmt::format("q{}", id % queues_);
-      g.created = at;
-      e.apply(GroupUpsert{g});
-    }
-    const std::int64_t gpus = members > 1 ? 8 : 1LL << random.below(4);
-    for (int m = 0; m < members; ++m) {
-      Pod p = gpu_pod(fmt::format("{}-{}", key, m), gpus, 1000 * gpus, 8 * gpus);
-      if (members > 1) p.group = key;
-      p.queue = fmt::format("q{}", id % queues_);
-      p.created = at;
-      e.apply(PodUpsert{p});
-    }
-    return members;
-  }
-
-  Engine e{Config{}};
-  Random random{3};
-  std::vector<std::string> running;
-  Time now = Time::from_seconds(1000);
-
- private:
-  int queues_;
-  int made_ = 0;
-};
-
 /// One release, decided alone.
 void busy_backlog() {
   fmt::print(
       "busy-backlog: 10,000 nodes, 100 queues, 30,000 pods run and 70,000 wait, durations unknown, 8 reservations\n");
-  Busy busy(10'000, 100, 100'000);
-  std::vector<std::string>& running = busy.running;
+  Busy busy(10'000, 100, 100'000, Time::from_seconds(1000));
   std::vector<double> times;
   std::size_t bound = 0;
   for (int i = 0; i < 1000; ++i) {
-    const std::size_t at = busy.random.below(running.size());
-    const std::string gone = std::exchange(running[at], running.back());
-    running.pop_back();
-    busy.now = busy.now + std::chrono::seconds(1);
-    const double start = thread_seconds();
-    busy.e.apply(PodRemove{gone});
-    const Plan plan = busy.e.decide(busy.now);
-    times.push_back(seconds_since(start) * 1e6);
-    bound += plan.binds.size();
-    for (const auto& b : plan.binds) running.push_back(b.pod);
-    if (i % 3 == 0) {
-      busy.submit(busy.now);
-      (void)busy.e.decide(busy.now);
-    }
+    const auto [us, binds] = busy.release(busy.now + std::chrono::seconds(1));
+    times.push_back(us);
+    bound += binds;
+    if (i % 3 == 0) busy.refill(busy.now);
   }
   double mean = 0;
   for (const double t : times) mean += t / static_cast<double>(times.size());
@@ -306,8 +202,8 @@ void busy_backlog() {
       mean,
       times[times.size() * 99 / 100],
       times.back(),
-      running.size(),
-      busy.e.stats().pods - static_cast<std::int64_t>(running.size()),
+      busy.running(),
+      busy.e.stats().pods - static_cast<std::int64_t>(busy.running()),
       bound);
 }
 
@@ -327,7 +223,7 @@ void copies() {
   for (const auto& [nodes, queues, pods] : {std::tuple(100, 10, 1'000),
                                             std::tuple(1'000, 20, 10'000),
                                             std::tuple(10'000, 100, 100'000)}) {
-    Busy busy(nodes, queues, pods);
+    Busy busy(nodes, queues, pods, Time::from_seconds(1000));
     double clone = 1e9, rehearsal = 1e9;
     const double before = resident_mb();
     std::vector<Engine> kept;

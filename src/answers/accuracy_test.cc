@@ -147,7 +147,7 @@ class Overconfident {
   Random random_{6};
 };
 
-TEST(Check6, CalibrationAloneMakesRangesOfIndependentDrawsHold) {
+TEST(Check06, CalibrationAloneMakesRangesOfIndependentDrawsHold) {
   Overconfident world;
   EXPECT_LT(world.play(20, 1), 0.45) << "nothing is learned from so few";
   (void)world.play(200, 1);

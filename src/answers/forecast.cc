@@ -113,7 +113,7 @@ class Forecaster {
       if (!certain) break;
     }
     if (certain) settings_.quantum = Duration{};
-    for (std::int32_t draw = 0; draw < ask_.draws; ++draw) {
+    for (std::int32_t draw = 0; out_.draws < ask_.draws; ++draw) {
       if (ask_.go_on && !ask_.go_on()) {
         out_.cut = true;
         break;

@@ -287,6 +287,19 @@ TEST(Forecast, FewerCoursesWhenTheBudgetEnds) {
   }
 }
 
+TEST(Forecast, OneCourseIsEnoughWhereEveryEndIsSettled) {
+  const Engine e = two_busy(1h, 2h);
+  Ask all;
+  int courses = 0;
+  all.go_on = [&] { return ++courses > 0; };
+  const Forecasts made = forecast_all(e, kNow, SharedDraws(e, kNow), all);
+  EXPECT_EQ(courses, 1);
+  EXPECT_EQ(made.draws, all.draws);
+  ASSERT_EQ(made.jobs.size(), 1U);
+  EXPECT_EQ(made.jobs[0].start.draws, all.draws);
+  EXPECT_EQ(made.jobs[0].start.range.p50, kNow + 1h);
+}
+
 TEST(Forecast, TheGanttIsOneCourse) {
   const Engine e = learned_world();
   const Time now = kNow + 20min;

@@ -43,9 +43,13 @@ class Views : public testing::TestWithParam<bool> {
     return config;
   }
 };
-INSTANTIATE_TEST_SUITE_P(EveryPolicy, Views, testing::Bool(), [](const auto& p) {
+constexpr auto kPolicy = [](const testing::TestParamInfo<bool>& p) {
   return p.param ? "volcano" : "muster";
-});
+};
+INSTANTIATE_TEST_SUITE_P(EveryPolicy, Views, testing::Bool(), kPolicy);
+/// One state; tests/dst clones at random points of many.
+class Check01 : public Views {};
+INSTANTIATE_TEST_SUITE_P(EveryPolicy, Check01, testing::Bool(), kPolicy);
 
 TEST_P(Views, CountTheGangsThatWaitAndThoseThatRun) {
   Engine e = full(config());
@@ -78,6 +82,21 @@ TEST_P(Views, ListWhatWaitsInAQueueWithItsReason) {
   EXPECT_EQ(e.waiting("default", 1).size(), 1U);
   EXPECT_TRUE(e.waiting("nobody", 10).empty());
   EXPECT_TRUE(e.why("d/late"));
+}
+
+TEST_P(Views, ListAReasonForEachOfManyThatCameTogether) {
+  Engine e = full(config());
+  for (int i = 0; i < 12; ++i) {
+    e.apply(PodUpsert{pod(fmt::format("d/alike-{}", i), 1)});
+    e.apply(PodUpsert{pod(fmt::format("d/huge-{}", i), 64)});
+  }
+  (void)e.decide(kNow + std::chrono::seconds(2));
+  const auto waiting = e.waiting("default", 100);
+  EXPECT_EQ(waiting.size(), 26U);
+  for (const WaitView& one : waiting) {
+    EXPECT_NE(one.refusal.reason, Reason::kNone) << one.key;
+    EXPECT_EQ(one.refusal.reason, e.why(one.key)->refusal.reason) << one.key;
+  }
 }
 
 TEST_P(Views, NameTheNodesThatACauseMeans) {
@@ -117,7 +136,7 @@ TEST_P(Views, ASuspendedGangAndAStrangersPodWaitForNobody) {
   EXPECT_EQ(e.queue("default")->gangs_waiting, 1);
 }
 
-TEST_P(Views, ACloneDecidesTheSameAndWhatBecomesOfItChangesNothing) {
+TEST_P(Check01, ACloneDecidesTheSameAndWhatBecomesOfItChangesNothing) {
   Engine e = full(config());
   e.apply(PodRemove{"d/big-0"});
   const std::uint64_t before = e.digest();

@@ -9,9 +9,10 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "lib"))
+sys.path[1:1] = [str(ROOT / "tests" / "lib"), str(ROOT / "tests" / "portal")]
 from checks import Checks, until  # noqa: E402
-from muster import Muster, binary  # noqa: E402
+from muster import binary  # noqa: E402
+from visitor import PortalCluster, Visitor  # noqa: E402
 
 check = Checks()
 GROUP = "/apis/answers.muster.dev/v1"
@@ -67,12 +68,53 @@ def seconds(text):
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
-def check_7(muster):
+def group_of(name):
+    """A PodGroup of one, for a pod that names it."""
+    meta = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": name}}
+    return {**meta, "spec": {"minMember": 1, "queue": "default"}}
+
+
+def member(name, **more):
+    made = pod(name, **more)
+    made["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = name
+    return made
+
+
+def annotation(muster, group):
+    """Of a PodGroup that waits: when it is expected to start."""
+    found = json.loads(muster.kubectl("get", "podgroups.scheduling.volcano.sh", group, "-o", "json").stdout)
+    return found["metadata"].get("annotations", {}).get("muster.dev/expected-start")
+
+
+def metrics(muster):
+    """Lines of forecasts, name to value: a name with labels would be about somebody."""
+    page = muster.kubectl("get", "--raw", "/metrics").stdout
+    return dict(line.rsplit(" ", 1) for line in page.splitlines() if line.startswith("muster_forecast_"))
+
+
+def rows(visitor):
+    """What the portal's list says of those that wait: by name."""
+    status, answer = visitor.topic("jobs", state="WAITING")
+    assert status == 200, answer
+    return {row["name"]: row["wait"] for row in answer["rows"] if row["wait"]}
+
+
+TIMES = ("start", "startLow", "startHigh")
+FIGURES = {
+    f"muster_forecast_{name}"
+    for name in (
+        "cpu_seconds_total age_seconds draws judged_total holds_ratio engine_held_seconds follower_differences_total"
+    ).split()
+}
+
+
+def check_07(muster):
     """Nothing is declared and nothing has ended: no time anywhere. After five like runs there is one."""
+    visitor = Visitor(muster.portal, muster.admin_token())
     apply(muster, pod("hold", 4, 600))
     until(lambda: phase(muster, "hold") == "Running")
-    apply(muster, pod("waits", 4, 600))
-    check("7 it is known to wait", until(lambda: forecast(muster, "waits"), 30))
+    apply(muster, pod("waits", 4, 600), group_of("gang"), member("gang", gpus=4, lasts=600))
+    check("7 it is known to wait", until(lambda: forecast(muster, "waits") and forecast(muster, "gang"), 30))
     said = forecast(muster, "waits")
     start = said["start"]
     check("7 basis none", start["basis"] == "none" and start["because"], said)
@@ -83,14 +125,35 @@ def check_7(muster):
     text = muster.cli("explain", "waits").stdout
     line = next((line for line in text.splitlines() if "start can be predicted" in line or "Starts about" in line), "")
     check("7 explain says that none can be told", "No start can be predicted" in line and not CLOCK.search(line), text)
-    muster.kubectl("delete", "pod", "hold", "waits", "--grace-period=0", "--force")
-    for i in range(6):
-        apply(muster, pod(f"run-{i}", 4, 2))
-        until(lambda: phase(muster, f"run-{i}") == "Succeeded", 60)
-    apply(muster, pod("run-6", 4, 60), pod("run-7", 4, 60))
+    # Its place is of the forecast: once it is there, the row shows what was foretold.
+    shown = lambda: {name: wait for name, wait in rows(visitor).items() if wait["place"]}  # noqa: E731
+    check("7 the portal lists both", until(lambda: len(shown()) == 2, 30), lambda: rows(visitor))
+    told = shown()
+    silent = all(wait["basis"] == "none" and not any(wait[t] for t in TIMES) for wait in told.values())
+    check("7 no time in the portal's rows", silent, told)
+    # Courses were played, so there was a time that could have been written.
+    figures = metrics(muster)
+    check("7 the metrics are those of the page, and about nobody", set(figures) == FIGURES, figures)
+    check("7 courses were played all the same", float(figures["muster_forecast_draws"]) > 0, figures)
+    check("7 no forecast is there to be judged", float(figures["muster_forecast_judged_total"]) == 0, figures)
+    muster.wait_idle()
+    check("7 no annotation", annotation(muster, "gang") is None, lambda: annotation(muster, "gang"))
+    muster.kubectl("delete", "pod", "hold", "waits", "gang", "--grace-period=0", "--force")
+    muster.kubectl("delete", "podgroups.scheduling.volcano.sh", "gang")
+    # Longer than what follows takes: of a run that outlasts all others nothing is known.
+    apply(muster, *[pod(f"run-{i}", 1, 30) for i in range(6)])
+    ended = until(lambda: all(phase(muster, f"run-{i}") == "Succeeded" for i in range(6)), 150)
+    check("7 six runs end", ended)
+    apply(muster, pod("run-6", 4, 300), pod("run-7", 4, 60), group_of("run-8"), member("run-8", gpus=4, lasts=60))
     learned = until(lambda: (forecast(muster, "run-7") or {"start": {}})["start"].get("basis") == "learned", 30)
     check("7 after like runs have ended it is learned", learned, lambda: forecast(muster, "run-7"))
+    now = lambda: rows(visitor).get("run-7") or {}  # noqa: E731
+    check("7 the portal's row has a time then", until(lambda: now().get("basis") == "learned", 30), now)
+    check("7 and a range", all(now().get(t) for t in TIMES), now)
+    marked = until(lambda: (annotation(muster, "run-8") or "").endswith("learned"), 30)
+    check("7 and the waiting group its annotation", marked, lambda: annotation(muster, "run-8"))
     muster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+    muster.kubectl("delete", "podgroups.scheduling.volcano.sh", "--all")
 
 
 def check_restart(muster):
@@ -257,9 +320,9 @@ def check_34(muster):
 
 def main():
     wanted = sys.argv[1:]
-    with Muster("--hollow", "--portal", "none", nodes=1, gpus=4) as muster:
+    with PortalCluster("--hollow", nodes=1, gpus=4) as muster:
         for number, part in (
-            ("7", check_7),
+            ("7", check_07),
             ("restart", check_restart),
             ("11", check_11),
             ("12", check_12),

@@ -41,29 +41,6 @@ def own_address():
             return None
 
 
-def front_proxy(folder):
-    """The authority and the certificate by which the API server speaks for its users."""
-    run = lambda *args: subprocess.run(["openssl", *args], check=True, capture_output=True, cwd=folder)  # noqa: E731
-    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    for name in ("front", "other"):
-        run(
-            "req",
-            "-x509",
-            *key,
-            "-days",
-            "1",
-            "-subj",
-            f"/CN={name}-ca",
-            "-keyout",
-            f"{name}-ca.key",
-            "-out",
-            f"{name}-ca.crt",
-        )
-        run("req", *key, "-subj", "/CN=front-proxy-client", "-keyout", f"{name}.key", "-out", f"{name}.csr")
-        signer = ("-CA", f"{name}-ca.crt", "-CAkey", f"{name}-ca.key", "-CAcreateserial", "-days", "1")
-        run("x509", "-req", "-in", f"{name}.csr", *signer, "-out", f"{name}.crt")
-
-
 class World:
     def __init__(self, real, cluster, address):
         self.real, self.cluster, self.address = real, cluster, address
@@ -352,18 +329,9 @@ def main():
     if address is None or address.startswith("127."):
         skip_all("this machine has no address but loopback, which an EndpointSlice may not name")
     real = real_kubernetes.RealKubernetes(audit=True)
-    front_proxy(real.dir)
-    real.apiserver_args += [
-        f"--requestheader-client-ca-file={real.dir}/front-ca.crt",
-        "--requestheader-allowed-names=front-proxy-client",
-        "--requestheader-username-headers=X-Remote-User",
-        "--requestheader-group-headers=X-Remote-Group",
-        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-        f"--proxy-client-cert-file={real.dir}/front.crt",
-        f"--proxy-client-key-file={real.dir}/front.key",
-        # Nothing routes to Services here: the API server goes to their endpoints itself.
-        "--enable-aggregator-routing=true",
-    ]
+    real.pass_on_users()
+    # Nothing routes to Services here: the API server goes to their endpoints itself.
+    real.apiserver_args.append("--enable-aggregator-routing=true")
     with real:
         world = World(real, Deployed(real), address)
         try:

@@ -50,6 +50,29 @@ def free_port():
     raise RuntimeError(f"all ports from {first} to {first + 15} are taken")
 
 
+def front_proxy(folder):
+    """The authority and the certificate by which the API server speaks for its users."""
+    run = lambda *args: subprocess.run(["openssl", *args], check=True, capture_output=True, cwd=folder)  # noqa: E731
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    for name in ("front", "other"):
+        run(
+            "req",
+            "-x509",
+            *key,
+            "-days",
+            "1",
+            "-subj",
+            f"/CN={name}-ca",
+            "-keyout",
+            f"{name}-ca.key",
+            "-out",
+            f"{name}-ca.crt",
+        )
+        run("req", *key, "-subj", "/CN=front-proxy-client", "-keyout", f"{name}.key", "-out", f"{name}.csr")
+        signer = ("-CA", f"{name}-ca.crt", "-CAkey", f"{name}-ca.key", "-CAcreateserial", "-days", "1")
+        run("x509", "-req", "-in", f"{name}.csr", *signer, "-out", f"{name}.crt")
+
+
 class RealKubernetes:
     def __init__(
         self,
@@ -85,6 +108,19 @@ class RealKubernetes:
     def spawn(self, name, *args):
         log = open(self.dir / f"{name}.log", "ab")
         self.processes[name] = subprocess.Popen([str(BIN / name), *args], stdout=log, stderr=log, cwd=self.dir)
+
+    def pass_on_users(self):
+        """Before start(): the API server names its users to servers behind it, with the certificate front.crt."""
+        front_proxy(self.dir)
+        self.apiserver_args += [
+            f"--requestheader-client-ca-file={self.dir}/front-ca.crt",
+            "--requestheader-allowed-names=front-proxy-client",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={self.dir}/front.crt",
+            f"--proxy-client-key-file={self.dir}/front.key",
+        ]
 
     def start(self):
         self.etcd_port, peer, self.port = free_port(), free_port(), free_port()

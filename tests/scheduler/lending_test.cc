@@ -64,7 +64,7 @@ class Busy {
   std::unique_ptr<Timer> timer;
 };
 
-TEST(Lending, Check23TheLoopGoesOnWhileTheEngineIsCopied) {
+TEST(Check23, TheLoopGoesOnWhileTheEngineIsCopied) {
   Busy world(40'000);
   world.loop.run_until_done(world.copy());
   ASSERT_TRUE(world.copied);
@@ -73,7 +73,7 @@ TEST(Lending, Check23TheLoopGoesOnWhileTheEngineIsCopied) {
   EXPECT_TRUE(world.lending.idle());
 }
 
-TEST(Lending, Check2WhatHappensMeanwhileIsToldInOrderAndNothingIsLost) {
+TEST(Check02, WhatHappensMeanwhileIsToldInOrderAndNothingIsLost) {
   for (const int pods : {0, 50, 3'000}) {
     Busy world(pods);
     world.loop.run_until_done(world.copy());
@@ -85,7 +85,7 @@ TEST(Lending, Check2WhatHappensMeanwhileIsToldInOrderAndNothingIsLost) {
   }
 }
 
-TEST(Lending, Check23WhoeverOnlyReadsDoesSoWhileTheEngineIsCopied) {
+TEST(Check23, WhoeverOnlyReadsDoesSoWhileTheEngineIsCopied) {
   Busy world(20'000);
   int meanwhile = 0;
   const auto look = [&]() -> Task<void> {

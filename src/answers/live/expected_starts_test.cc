@@ -59,7 +59,7 @@ OutlookPtr outlook_of(std::vector<Forecast> forecasts) {
   return out;
 }
 
-TEST(ExpectedStarts, Check27AtMostTwentyASecondAndNoneWhileBindingsWait) {
+TEST(Check27, AtMostTwentyASecondAndNoneWhileBindingsWait) {
   net::Loop loop;
   Written written, held;
   std::vector<Forecast> many;
@@ -78,7 +78,7 @@ TEST(ExpectedStarts, Check27AtMostTwentyASecondAndNoneWhileBindingsWait) {
 
 /// At no moment of five seconds more than twenty within any second, and none between the first
 /// binding and the last.
-TEST(ExpectedStarts, Check27NoSecondHasMoreThanTwentyAndBindingsGoFirst) {
+TEST(Check27, NoSecondHasMoreThanTwentyAndBindingsGoFirst) {
   net::Loop loop;
   std::vector<Duration> at;
   const auto written = loop.make_signal();

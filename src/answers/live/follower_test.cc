@@ -78,7 +78,7 @@ class Leading {
   std::vector<std::string> running;
 };
 
-TEST(Follower, Check2KnowsAtEveryQuestionWhatTheEngineKnows) {
+TEST(Check02, KnowsAtEveryQuestionWhatTheEngineKnows) {
   Leading world;
   for (int round = 0; round < 60; ++round) {
     for (int i = 0; i < 40; ++i) world.step();
@@ -91,7 +91,7 @@ TEST(Follower, Check2KnowsAtEveryQuestionWhatTheEngineKnows) {
   world.close();
 }
 
-TEST(Follower, Check2ADifferenceIsFoundAndTheFollowerIsMadeAgain) {
+TEST(Check02, ADifferenceIsFoundAndTheFollowerIsMadeAgain) {
   Leading world;
   for (int i = 0; i < 100; ++i) world.step();
   ASSERT_TRUE(world.copy());
@@ -106,7 +106,7 @@ TEST(Follower, Check2ADifferenceIsFoundAndTheFollowerIsMadeAgain) {
   world.close();
 }
 
-TEST(Follower, Check2ADifferenceIsFoundWithinAThousandEventsThoughNobodyAsks) {
+TEST(Check02, ADifferenceIsFoundWithinAThousandEventsThoughNobodyAsks) {
   Leading world;
   for (int i = 0; i < 100; ++i) world.step();
   ASSERT_TRUE(world.copy());

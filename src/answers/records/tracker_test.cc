@@ -431,7 +431,7 @@ class Day {
   std::int64_t all_ = 0;
 };
 
-TEST(Usage, Check29GpuSecondsByUserByQueueAndOverTheClusterAreTheIntegral) {
+TEST(Check29, GpuSecondsByUserByQueueAndOverTheClusterAreTheIntegral) {
   for (unsigned seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Day day(seed);
@@ -501,7 +501,7 @@ TEST(Page, ComesBackAsItWasPacked) {
 }
 
 /// What it costs in time is measured by bench/answers; here is what can be counted.
-TEST(Archive, Check30TwoHundredThousandRecordsTakeLittleRoomAndAListLooksNoFurtherThanItMust) {
+TEST(Check30, TwoHundredThousandRecordsTakeLittleRoomAndAListLooksNoFurtherThanItMust) {
   Archive archive;
   std::size_t stored = 0;
   for (int number = 1; number <= 200; ++number) {

@@ -207,6 +207,10 @@ bool is_waiting(const State& state, const Waiting& waiting, GangId id) {
 
 std::optional<WaitView> Explainer::told(GangId id) const {
   if (!is_waiting(state_, waiting_, id)) return std::nullopt;
+  return told_view_of(id);
+}
+
+WaitView Explainer::told_view_of(GangId id) const {
   WaitView view = view_of(id);
   const WaitRecord& record = waiting_->record(id);
   // Only the first few of many that are alike are told themselves.
@@ -250,7 +254,7 @@ std::vector<WaitView> Explainer::waiting(TenantId tenant, std::size_t limit) con
   }
   for (const auto& [rank, id] : all) {
     if (out.size() == limit) break;
-    WaitView view = view_of(id);
+    WaitView view = told_view_of(id);
     view.queue = state_->tenant(tenant).name;
     view.rank = static_cast<std::int32_t>(out.size());
     out.push_back(std::move(view));

@@ -52,6 +52,7 @@ class Explainer {
   void add_shortages(const Survey& survey, const TaskClass& cls, Refusal& refusal) const;
   void add_domains(GangId id, PodId pod, Refusal& refusal) const;
   [[nodiscard]] WaitView view_of(GangId id) const;
+  [[nodiscard]] WaitView told_view_of(GangId id) const;
 
   Neighbour<Desk> desk_;
   Neighbour<State> state_;
