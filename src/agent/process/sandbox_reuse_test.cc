@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include "agent/fd.h"
 #include "agent/process/process_runtime_fixture.h"
 #include "base/strings.h"
 
@@ -104,7 +105,7 @@ TEST_F(SandboxReuseTest, MountsInWhichAPodLeftNothingServeTheNext) {
     const auto rest = [](const Seen& seen) { return seen.log.substr(seen.log.find('\n')); };
     (void)co_await run_pod("made", "true");  // by a supervisor that was not made ahead
     // Whatever anybody mounts on this machine meanwhile is a reason to make them anew.
-    const Fd table(open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
+    const agent::Fd table(open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
     const auto changed = [&table] {
       pollfd item{table.get(), POLLPRI, 0};
       return poll(&item, 1, 0) != 0;
