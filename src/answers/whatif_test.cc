@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <utility>
 
 #include "answers/durations.h"
 #include "base/random.h"
@@ -38,9 +39,39 @@ Engine busy_world(std::uint64_t seed) {
   return e;
 }
 
+constexpr Duration kGrace = 30s;
+
+/// Whoever is on the node is told to go and comes back as a pod that was never anywhere: those that
+/// do, as they will be then.
+std::vector<engine::Pod> drain(Engine& e, const std::string& name, Time now) {
+  engine::Node closed = node(name, 8);
+  closed.unschedulable = true;
+  e.apply(engine::NodeUpsert{closed});
+  std::vector<engine::Pod> back;
+  const std::vector<std::string> there = e.node(name)->pods;
+  for (const std::string& key : there) {
+    engine::Pod going = *e.pod(key);
+    engine::Pod again = going;
+    going.terminating = true;
+    going.terminating_until = now + kGrace;
+    e.apply(engine::PodUpsert{going});
+    again.uid += "-again";
+    again.node.clear();
+    again.device_indexes.clear();
+    again.started = Time{};
+    back.push_back(std::move(again));
+  }
+  return back;
+}
+
 /// The cluster itself, with a clock of its own: no part of what is tested but the engine.
-std::map<std::string, Time> really(Engine e, Time now, const std::vector<Event>& events) {
+std::map<std::string, Time> really(Engine e,
+                                   Time now,
+                                   const std::vector<Event>& events,
+                                   const std::string& drained = "") {
   std::map<std::string, Time> starts, ends;
+  std::vector<engine::Pod> back;
+  const Time left = now + kGrace;
   for (const engine::GangView& g : e.gangs()) {
     if (g.running) ends[g.key] = g.started + g.declared;
   }
@@ -48,17 +79,24 @@ std::map<std::string, Time> really(Engine e, Time now, const std::vector<Event>&
   for (const Event& event : events) {
     if (const auto* gone = std::get_if<engine::PodRemove>(&event)) ends.erase(gone->key);
   }
+  if (!drained.empty()) back = drain(e, drained, now);
+  for (const engine::Pod& gone : back) ends.erase(gone.key);
   for (int round = 0; round < 1000; ++round) {
     const engine::Plan plan = e.decide(now);
     for (const engine::Bind& bind : plan.binds) {
       starts[bind.pod] = now;
       ends[bind.pod] = now + e.pod(bind.pod)->expected_duration;
     }
-    if (ends.empty()) break;
+    if (ends.empty() && back.empty()) break;
     Time next =
         plan.wake && *plan.wake > now ? *plan.wake : Time{std::numeric_limits<std::int64_t>::max()};
     for (const auto& [key, at] : ends) next = std::min(next, at);
+    if (!back.empty()) next = std::min(next, left);
     now = next;
+    for (const engine::Pod& again : now >= left ? std::exchange(back, {}) : decltype(back){}) {
+      e.apply(engine::PodRemove{again.key});
+      e.apply(engine::PodUpsert{again});
+    }
     for (auto it = ends.begin(); it != ends.end();) {
       if (it->second > now) {
         ++it;
@@ -151,6 +189,26 @@ TEST(Check20, AQueuesNumbersDoWhatWasSaid) {
   holds_for(ChangeKind::kQueue,
             {engine::QueueUpsert{{.name = "ads", .capability = {{"nvidia.com/gpu", 24}}}}},
             {});
+}
+
+TEST(Check20, ADrainDoesWhatWasSaid) {
+  int shown = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const Engine e = busy_world(seed);
+    const Time now = kNow + 10min;
+    Change change;
+    change.kind = ChangeKind::kDrain;
+    change.names = {"n1"};
+    const WhatIf answer = what_if(e, now, SharedDraws(e, now), {change}, all());
+    const auto is = really(e.clone(), now, {}, "n1");
+    for (const Moved& moved : answer.jobs) {
+      if (moved.evicted || !moved.after.p50) continue;
+      ++shown;
+      ASSERT_TRUE(is.contains(moved.job)) << "seed " << seed << ", " << moved.job;
+      EXPECT_EQ(*moved.after.p50, is.at(moved.job)) << "seed " << seed << ", " << moved.job;
+    }
+  }
+  EXPECT_GT(shown, 40);
 }
 
 TEST(Check20, APolicyDoesWhatWasSaid) {

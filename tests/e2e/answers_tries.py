@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What would happen to a job, and to the cluster: checks 11, 14, 18, 19, 21 and 22 of the specification of answers, on hollow clusters."""
+"""What would happen to a job, and to the cluster: checks 11, 14, 18, 19, 21, 22 and 33 of the specification of answers, on
+hollow clusters."""
 import http.client
 import json
 import os
@@ -16,6 +17,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
 from checks import Checks, until  # noqa: E402
+from course import NODES  # noqa: E402
 from muster import Muster  # noqa: E402
 
 check = Checks()
@@ -587,8 +589,45 @@ def check_22_bindings(muster, api, jobs=200, rounds=3):
     clear(muster, api)
 
 
+def check_33(folder):
+    """What-if with another configuration of cells names the gangs that `muster hived check` names, with what becomes of them."""
+    data = ROOT / "tests" / "data" / "hived"
+    nodes = pathlib.Path(folder) / "nodes.yaml"
+    nodes.write_text(NODES)
+    with Muster(
+        "--hollow", "--portal", "none", "--hived-config", str(data / "course-a.yaml"), nodes=nodes, gpus=1
+    ) as muster:
+        api = Api(muster)
+        for name, vc in (("keeps", "default"), ("loses", "vc1"), ("waits", "vc1")):
+            made = pod(name, 1, declared=600)
+            spec = f"virtualCluster: {vc}\npriority: 100\nleafCellNumber: 1\n"
+            made["metadata"]["annotations"]["hivedscheduler.microsoft.com/pod-scheduling-spec"] = spec
+            status, said = api.ask("POST", PODS, made)
+            check(f"33 {name} is taken", status == 201, said)
+        running = lambda: {n for n, p in live(api).items() if p["status"].get("phase") == "Running"}  # noqa: E731
+        check("33 one of each cluster runs", until(lambda: running() == {"keeps", "loses"}, 30), running)
+        told = lambda: api.items(f"{GROUP}/when")  # noqa: E731
+        known = until(lambda: told() and told()[0]["start"]["basis"] == "known", 30)
+        check("33 who waits for a cell is foretold its start", known and told()[0]["job"].endswith("waits"), told)
+        checked = muster.cli("hived", "check", str(data / "course-b.yaml")).stdout
+        named = set(re.findall(r"default/\w+", checked))
+        answer = what_if(api, [{"hived": {"text": (data / "course-b.yaml").read_text()}}])[1]
+        warned = [one for one in answer["warnings"] if " of " in one]
+        said = set(re.findall(r"default/\w+", " ".join(warned)))
+        check(
+            "33 what-if names the gangs of `muster hived check`",
+            said == named and "default/loses" in said,
+            (checked, answer),
+        )
+        effects = [one.split(": ", 1)[1] for one in warned]
+        check("33 in the same words", effects and all(one in checked for one in effects), (checked, effects))
+
+
 def main():
     wanted = sys.argv[1:]
+    if not wanted or "33" in wanted:
+        with tempfile.TemporaryDirectory() as folder:
+            check.case(check_33, folder)
     with Muster("--hollow", "--portal", "none", nodes=3, gpus=4) as muster, tempfile.TemporaryDirectory() as folder:
         for name, value in (("low", 10), ("high", 1000)):
             muster.cli("priority", "create", name, "--value", str(value))
