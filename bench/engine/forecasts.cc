@@ -1,9 +1,10 @@
-// engine_forecasts [--rounds 5] [--releases 50000] [--nodes 10000] [--shapes busy,deep]
+// engine_forecasts [--rounds 3] [--seconds 60] [--nodes 10000] [--shapes busy,deep]
 //
 // What forecasts cost the engine that decides: releases of a backlog as fast as they are decided,
 // in rounds by turns, without anybody who asks and with answers::Live, whose follower hears the same
-// events and whose courses are played on a worker within their share of a core. Exit status 1 if
-// either figure is more than 3 % worse.
+// events and whose courses are played on a worker within their share of a core. A round lasts as long as
+// a set of courses takes to be played and to rest once: a shorter one would be all courses. Exit status 1
+// if either figure is more than 3 % worse.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -23,7 +24,7 @@ constexpr Duration kAskEvery = std::chrono::seconds(5);
 constexpr int kTurn = 20;
 
 struct Settings {
-  int rounds = 5, releases = 50'000, nodes = 10'000;
+  int rounds = 3, seconds = 60, nodes = 10'000;
   std::string shapes = "busy,deep";
 };
 
@@ -66,24 +67,23 @@ Task<void> ask(Asker& asker) {
 }
 
 /// The releases, whoever listens.
-Task<void> play(net::Loop& loop, Backlog& backlog, int releases, Round& round) {
+Task<void> play(net::Loop& loop, Backlog& backlog, Duration lasts, Round& round) {
   std::vector<double> times;
-  times.reserve(static_cast<std::size_t>(releases));
   const Duration begun = loop.monotonic();
   const double start = thread_seconds();
-  for (int i = 0; i < releases; ++i) {
+  for (int i = 0; i % kTurn != 0 || loop.monotonic() - begun < lasts; ++i) {
     const Time now = loop.now();
     times.push_back(backlog.release(now).us);
     backlog.refill(now);
     if (i % kTurn == 0) co_await loop.sleep(Duration::zero());
   }
-  round.per_ms = 2 * releases / (seconds_since(start) * 1000);
+  round.per_ms = 2 * static_cast<double>(times.size()) / (seconds_since(start) * 1000);
   round.seconds = static_cast<double>((loop.monotonic() - begun).count()) / 1e6;
   std::sort(times.begin(), times.end());
   round.p99_us = times[times.size() * 99 / 100];
 }
 
-Task<void> play_asked(net::Loop& loop, Backlog& backlog, int releases, Round& round) {
+Task<void> play_asked(net::Loop& loop, Backlog& backlog, Duration lasts, Round& round) {
   answers::Live live(loop, {.engine = [&backlog] { return &backlog.e; }});
   answers::Follower& follower = live.follower();
   backlog.heard = [&follower](const engine::Event& event) { follower.heard(event); };
@@ -95,7 +95,7 @@ Task<void> play_asked(net::Loop& loop, Backlog& backlog, int releases, Round& ro
   if (first) follower.free_later(std::move(*first));
   Asker asker{&live, loop.make_signal(), loop.make_signal(), false, &round};
   loop.spawn(ask(asker));
-  co_await play(loop, backlog, releases, round);
+  co_await play(loop, backlog, lasts, round);
   asker.ends = true;
   asker.over->notify();
   (void)co_await asker.gone->wait(Duration::zero());
@@ -110,8 +110,9 @@ Round measure(const std::string& shape, const Settings& settings, bool asked) {
   net::Loop loop;
   const auto backlog = make(shape, settings.nodes, loop.now() - std::chrono::minutes(21));
   Round round;
-  loop.run_until_done(asked ? play_asked(loop, *backlog, settings.releases, round)
-                            : play(loop, *backlog, settings.releases, round));
+  const Duration lasts = std::chrono::seconds(settings.seconds);
+  loop.run_until_done(asked ? play_asked(loop, *backlog, lasts, round)
+                            : play(loop, *backlog, lasts, round));
   return round;
 }
 
@@ -182,16 +183,16 @@ bool report(const std::string& shape, const std::vector<Pair>& pairs, std::strin
 
 int run(const Settings& settings) {
   fmt::print(
-      "{} nodes, {} releases a round, each followed by a submission; CPU time of the deciding thread; {} pairs of rounds by turns\n\n",
+      "{} nodes, {} s of releases a round, each followed by a submission; CPU time of the deciding thread; {} pairs of rounds by turns\n\n",
       settings.nodes,
-      settings.releases,
+      settings.seconds,
       settings.rounds);
   fmt::print(
       "| backlog | | without, median | with forecasts, median | worse by %, median pair (range) |\n|---|---|---|---|---|\n");
   bool good = true;
   std::string ran;
   for (const std::string& shape : split(settings.shapes, ',')) {
-    (void)measure(shape, {1, settings.releases / 10, settings.nodes, shape}, false);  // warms up
+    (void)measure(shape, {1, 1, settings.nodes, shape}, false);  // warms up
     std::vector<Pair> pairs;
     for (int i = 0; i < settings.rounds; ++i) {
       Pair pair;
@@ -215,10 +216,10 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; i += 2) {
     const std::string_view flag = argv[i];
     const char* value = i + 1 < argc ? argv[i + 1] : "";
-    int* number = flag == "--rounds"     ? &settings.rounds
-                  : flag == "--releases" ? &settings.releases
-                  : flag == "--nodes"    ? &settings.nodes
-                                         : nullptr;
+    int* number = flag == "--rounds"    ? &settings.rounds
+                  : flag == "--seconds" ? &settings.seconds
+                  : flag == "--nodes"   ? &settings.nodes
+                                        : nullptr;
     if (number != nullptr) {
       *number = std::atoi(value);
     } else if (flag == "--shapes") {
@@ -226,12 +227,12 @@ int main(int argc, char** argv) {
     } else {
       fmt::print(
           stderr,
-          "usage: engine_forecasts [--rounds N] [--releases N] [--nodes N] [--shapes busy,deep]\n");
+          "usage: engine_forecasts [--rounds N] [--seconds N] [--nodes N] [--shapes busy,deep]\n");
       return 2;
     }
   }
-  if (settings.rounds < 1 || settings.releases < 100 || settings.nodes < 100) {
-    fmt::print(stderr, "engine_forecasts: wanted a round, 100 releases and 100 nodes at least\n");
+  if (settings.rounds < 1 || settings.seconds < 1 || settings.nodes < 100) {
+    fmt::print(stderr, "engine_forecasts: wanted a round, a second and 100 nodes at least\n");
     return 2;
   }
   return muster::bench::run(settings);
