@@ -12,6 +12,7 @@
 #include "portal/live/source.h"
 #include "portal/options.h"
 #include "portal/session/rights.h"
+#include "portal/topics/starts.h"
 #include "portal/topics/tally.h"
 
 namespace muster::portal {
@@ -27,6 +28,7 @@ struct World {
   client::Informers& informers;
   Trail& trail;
   Forecasts& forecasts;
+  Starts& starts;
   const Options& options;
   [[nodiscard]] Millis now() const { return env.now().us / 1000; }
 };
