@@ -107,10 +107,14 @@ class GanttSource final : public Source {
                                    ? entry.facts.vc
                                    : world_.jobs.table().words().text(keys.queue);
       const bool waits = keys.state == State::kWaiting;
-      if (query_.by == "job") bar(lane, keys.submitted, waits ? 0 : keys.started, "queued", 0, 0);
+      // All other times are whole seconds: what starts in the second of its submission did not before.
+      const Millis submitted = keys.submitted / 1000 * 1000;
+      if (query_.by == "job") bar(lane, submitted, waits ? 0 : keys.started, "queued", 0, 0);
       Millis expected = 0;
       for (const auto& [name, task] : entry.tasks) expected = std::max(expected, task.expected_end);
-      if (keys.started != 0) bar(lane, keys.started, keys.ended, "running", keys.gpus, expected);
+      const Millis ended =
+          keys.ended != 0 && entry.facts.run_ended != 0 ? entry.facts.run_ended : keys.ended;
+      if (keys.started != 0) bar(lane, keys.started, ended, "running", keys.gpus, expected);
       return;
     }
     for (const auto& [name, task] : entry.tasks) {
