@@ -115,7 +115,10 @@ def in_order(keys, back):
 def every_filter_and_sort(check, muster, visitor):
     """Each of them, and many together, while nothing changes. What is foretold does: rows by start are compared with what
     they say themselves."""
-    foretold = lambda answer: answer["rows"] and all(row["wait"] and row["wait"]["place"] for row in answer["rows"])  # noqa: E731
+
+    def foretold(answer):
+        return answer["rows"] and all(row["wait"] and row["wait"]["place"] for row in answer["rows"])
+
     visitor.wait(f"{API}/jobs?state=WAITING&limit=50", foretold, 120)
     _, everything = every_row(visitor)
     nodes = nodes_of_jobs(muster)
@@ -203,3 +206,6 @@ def pages_while_jobs_arrive(check, muster, visitor, size=37):
     check(
         f"[28] {len(pages)} rows in pages of {size} join without gap or double while {came} jobs arrive", same and pages
     )
+    # Whoever comes next finds what was there before.
+    visitor.ask("POST", f"{API}/jobs:act", {"action": "stop", "query": {"q": "arrives"}, "expected": came})
+    visitor.wait(f"{API}/jobs?q=arrives&limit=1", lambda answer: answer["total"] == 0, 60)

@@ -33,10 +33,10 @@ class Starts {
   JobIndex& jobs_;
   Forecasts& forecasts_;
   std::unique_ptr<Timer> timer_;
-  std::vector<Ahead> ahead_;                 // of the rows that have been looked at
-  std::size_t next_ = 0;                     // the row after those
-  std::uint64_t since_ = 0;                  // version of the table when the first was looked at
-  std::uint64_t doing_ = 0, done_ = 0;       // versions of the forecasts
+  std::vector<Ahead> ahead_;            // of the rows that have been looked at
+  std::size_t next_ = 0;                // the row after those
+  std::uint64_t since_ = 0;             // version of the table when the first was looked at
+  std::uint64_t doing_ = 0, done_ = 0;  // versions of the forecasts
   bool stopped_ = false;
 };
 
