@@ -154,6 +154,8 @@ const measures = {
     await idle(page);
     const fps = await page.evaluate(async () => { const box = document.querySelector('.map'); let frames = 0; const begun = performance.now(); while (performance.now() - begun < 3000) { box.scrollTop = (box.scrollTop + 40) % Math.max(1, box.scrollHeight - box.clientHeight); await new Promise(requestAnimationFrame); frames++; } return (frames * 1000) / (performance.now() - begun); });
     tell('map: panning', fps, 30, 'frames/s', true);
+    const zooming = await page.evaluate(async () => { const box = document.querySelector('.map'); const r = box.getBoundingClientRect(); let frames = 0; const begun = performance.now(); while (performance.now() - begun < 3000) { box.dispatchEvent(new WheelEvent('wheel', { ctrlKey: true, deltaY: frames % 16 < 8 ? -1 : 1, clientX: r.left + 300, clientY: r.top + 200, bubbles: true, cancelable: true })); await new Promise(requestAnimationFrame); frames++; } return (frames * 1000) / (performance.now() - begun); });
+    tell('map: zooming', zooming, 30, 'frames/s', true);
     // 125 nodes with 8 GPUs change at once: each task of the page until it is drawn.
     const tasks = await tasksOf(browser, page, async () => {
       await ask('@cordon 125 on');

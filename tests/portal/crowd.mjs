@@ -168,7 +168,11 @@ const parts = {
     await admin.keyboard.press('Enter');
     check('32 the filter by node', !!(await eventually(async () => Number((await admin.locator('section.card .note').first().innerText()).replace(/\D/g, '')) === here.total)) && here.total > 0 && here.total < 2000, `${await admin.locator('section.card .note').first().innerText()} and ${here.total}`);
     await admin.goto(`${address}/jobs/default/job/wide/tasks?tstate=FAILED`);
-    check('32 the filter by state', !!(await eventually(async () => /No task/.test(await main(admin)))), await main(admin));
+    check('32 the filter by state, where none is so', !!(await eventually(async () => /No task/.test(await main(admin)))), await main(admin));
+    const running = (await api(admin, 'GET', '/tasks/default%2Fjob%2Fwide?limit=1&state=RUNNING')).body.total;
+    await admin.goto(`${address}/jobs/default/job/wide/tasks?tstate=RUNNING&tnode=${node}`);
+    const both = (await api(admin, 'GET', `/tasks/default%2Fjob%2Fwide?limit=500&state=RUNNING&node=${node}`)).body;
+    check(`32 where ${running} are, with the node: ${both.total}`, running > 0 && both.total > 0 && both.rows.every((r) => r.state === 'RUNNING' && r.node === node) && !!(await eventually(async () => Number((await admin.locator('section.card .note').first().innerText()).replace(/\D/g, '')) === both.total && (await admin.locator('section.card tbody tr:has(td.name)').allInnerTexts()).every((t) => /Running/.test(t) && t.includes(node)))), async () => `${both.total} of ${running}: ${await main(admin)}`);
     const tabs = [];
     for (let i = 0; i < 10; i++) { const tab = await tabOf(admin); await tab.goto(`${address}/jobs/default/job/wide`); tabs.push(tab); }
     for (const tab of tabs) { await tab.getByRole('heading', { name: /wide/ }).waitFor(); await settled(tab); }

@@ -309,7 +309,8 @@ def crowd(muster, visitor, jobs):
     seed(muster, jobs, 6, seconds="36000")
     extras = []
     for i in range(40):
-        job = batch_job(f"urgent-{i:02}", i % 3, seconds=36000, labels={"arena.kubeflow.org/username": "zoe"})
+        labels = {"arena.kubeflow.org/username": "zoe", "virtualCluster": f"vc-{i % 3}"}
+        job = batch_job(f"urgent-{i:02}", i % 3, seconds=36000, labels=labels)
         job["spec"]["template"]["spec"]["priorityClassName"] = "urgent"
         job["spec"]["suspend"] = i % 4 == 0
         extras.append(json.dumps(job))
@@ -336,6 +337,7 @@ def suspended(muster, visitor):
     check("and has its number once there is", prio(77)["total"] == 1)
     muster.kubectl("delete", "job", "held-back")
     urgent = rows_of(visitor, q="urgent-", limit=100)["rows"]
+    check("[28] there are virtual clusters to filter by", len({row["vc"] for row in urgent}) == 3)
     numbers = {(row["state"] == "SUSPENDED", row["prio"]["number"]) for row in urgent}
     check("those that run and those that are suspended alike", numbers == {(True, 1000), (False, 1000)}, numbers)
 

@@ -27,7 +27,24 @@ const parts = {
     check(`44 first paint after ${paints[1]} ms (800)`, paints[1] <= within(800), paints.join());
     await settled(admin);
     const fps = await admin.evaluate(async () => { const box = document.querySelector('.map'); let frames = 0; const end = performance.now() + 2000; while (performance.now() < end) { box.scrollTop = (box.scrollTop + 60) % Math.max(1, box.scrollHeight - box.clientHeight); await new Promise(requestAnimationFrame); frames++; } box.scrollTop = 0; return frames / 2; });
-    check(`44 panning at ${fps.toFixed(0)} frames a second (30)`, fps >= 30, fps);
+    const slow = () => within(1000) / 1000; // others take their share of this machine
+    check(`44 panning at ${fps.toFixed(0)} frames a second (30)`, fps >= 30 / slow(), fps);
+    // Nearer and farther by the wheel, as fast as frames come; each step lays the whole map out anew.
+    const zooms = await admin.evaluate(async () => {
+      const box = document.querySelector('.map');
+      const r = box.getBoundingClientRect();
+      const cells = new Set();
+      let frames = 0;
+      const end = performance.now() + 2000;
+      while (performance.now() < end) {
+        box.dispatchEvent(new WheelEvent('wheel', { ctrlKey: true, deltaY: frames % 16 < 8 ? -1 : 1, clientX: r.left + 300, clientY: r.top + 200, bubbles: true, cancelable: true }));
+        await new Promise(requestAnimationFrame);
+        frames++;
+        cells.add(box.dataset.cell);
+      }
+      return { fps: frames / 2, cells: cells.size };
+    });
+    check(`44 zooming at ${zooms.fps.toFixed(0)} frames a second (30) through ${zooms.cells} sizes`, zooms.fps >= 30 / slow() && zooms.cells >= 4, JSON.stringify(zooms));
     await change();
   },
 

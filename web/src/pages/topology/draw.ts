@@ -196,7 +196,12 @@ function cell(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, look
     c.globalAlpha *= Math.min(1, 0.15 + (p.at - p.freed[q.g]!) / 36e6);
     c.fillStyle = k.waiting;
     c.fillRect(q.x, q.y, q.w, q.h);
-  } else if (small) { c.fillStyle = k.line; c.fillRect(q.x, q.y, q.w, q.h); } else { c.strokeStyle = k.line2; c.lineWidth = 1; c.strokeRect(q.x + 0.5, q.y + 0.5, q.w - 1, q.h - 1); }
+  } else if (small) { c.fillStyle = k.line; c.fillRect(q.x, q.y, q.w, q.h); } else if (l.level === 'cluster') {
+    // The same outline, in a fraction of the time: there are tens of thousands of them.
+    c.fillStyle = k.line2;
+    c.fillRect(q.x, q.y, q.w, q.h);
+    c.clearRect(q.x + 1, q.y + 1, q.w - 2, q.h - 2);
+  } else { c.strokeStyle = k.line2; c.lineWidth = 1; c.strokeRect(q.x + 0.5, q.y + 0.5, q.w - 1, q.h - 1); }
 }
 function band(c: CanvasRenderingContext2D, p: Plain, k: Palette, q: One, oppo: boolean): void {
   const j = p.jobs[q.o - 1];

@@ -17,7 +17,7 @@ import { shownTheme } from '../../state/theme';
 import { withQuery } from '../../state/url';
 import { t } from '../../text';
 import { draw, FAINT, light, redraw, type ColourBy, type Look } from './draw';
-import { fit, hit, layout, levelOf, placeOf, type Grouping, type Hit } from './layout';
+import { fit, hit, layout, levelOf, placeOf, type Grouping, type Hit, type Layout } from './layout';
 import { CellTree, useCells } from './tree';
 import { MapTable } from './table';
 import { nodeOf, patched, plain, cellsOf, type Plain } from './unpack';
@@ -126,10 +126,17 @@ function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom 
   };
   // From afar the map is drawn once for each change and moved while panning, and a selection is laid over it; near, only what is on screen is drawn.
   const far = useRef<{ key: unknown[]; canvas: HTMLCanvasElement } | null>(null);
+  // While somebody zooms, each step is another layout, of which only what is on screen is drawn.
+  const still = useRef<Layout | null>(null);
+  useEffect(() => {
+    const timer = setTimeout(() => { still.current = l; paint(); }, 200);
+    return () => clearTimeout(timer);
+  }, [l, size]);
   const wholeMap = (ratio: number): HTMLCanvasElement | null => {
     const w = l.width + 2 * MARGIN;
     const h = l.height + 2 * MARGIN;
     if (l.level !== 'cluster' || w * h * ratio * ratio > 24e6) return null;
+    if (far.current && far.current.key[1] !== l && still.current !== l) return null;
     const all = { ...look, selected: 0, cursor };
     const key = [map.nodes, l, ratio, theme, look.by, look.only, cursor];
     if (far.current && key.every((k, i) => k === far.current!.key[i])) {
