@@ -52,7 +52,7 @@ SourcePtr tenants_topic(World& world, const User& user);
 Result<SourcePtr> nodes_topic(World& world, VisiblePtr visible, const json::Value& query);
 SourcePtr topology_topic(World& world, VisiblePtr visible);
 Result<SourcePtr> events_topic(World& world, VisiblePtr visible, const json::Value& query);
-Result<SourcePtr> gantt_topic(World& world, VisiblePtr visible, const json::Value& query);
+Task<Result<SourcePtr>> gantt_topic(World& world, User user, VisiblePtr visible, json::Value query);
 
 /// JobDetail of web/src/shapes/job.ts.
 std::string job_detail(World& world,
