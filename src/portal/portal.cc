@@ -90,7 +90,8 @@ struct Portal::Impl {
         samples(l, sampled(), options.samples_file),
         simulations(l, options.simulator, options.simulations_folder),
         forecasts(l, options.outlook),
-        world{l, kube, rights, jobs, nodes, events, tally, i, trail, forecasts, options},
+        starts(l, jobs, forecasts),
+        world{l, kube, rights, jobs, nodes, events, tally, i, trail, forecasts, starts, options},
         hub(
             l,
             [this](User user, std::string topic, json::Value query) {
@@ -109,8 +110,8 @@ struct Portal::Impl {
       hub.end_session(id);
       streams.end_session(id);
     };
-    jobs.on_change = nodes.on_change = events.on_change =
-        forecasts.on_change = [this] { hub.poke(); };
+    jobs.on_change = nodes.on_change = events.on_change = forecasts.on_change =
+        starts.on_change = [this] { hub.poke(); };
     events.on_warning = [this](const EventFacts& event) {
       jobs.warn({.uid = event.uid, .text = event.message, .at = event.at});
     };
@@ -132,6 +133,7 @@ struct Portal::Impl {
   Samples samples;
   Simulations simulations;
   Forecasts forecasts;
+  Starts starts;
   World world;
   Hub hub;
   Streams streams;
@@ -217,6 +219,7 @@ Result<void> Portal::start() {
 
 Task<void> Portal::stop() {
   impl_->jobs.stop();
+  impl_->starts.stop();
   impl_->samples.stop();
   impl_->simulations.stop();
   co_await impl_->hub.stop();

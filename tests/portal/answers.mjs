@@ -97,6 +97,9 @@ const parts = {
     await admin.goto(`${address}/jobs?q=known-&state=WAITING&sort=name`);
     const rows = await eventually(async () => { const list = (await api(admin, 'GET', '/jobs?q=known-&state=WAITING&limit=100')).body.rows; return list.length === 50 && list.every((r) => r.wait?.start) ? list : null; });
     check('34 each of fifty rows has an expected start, known', !!rows && rows.every((r) => r.wait.basis === 'known'), async () => JSON.stringify((await api(admin, 'GET', '/jobs?q=known-&state=WAITING&limit=100')).body.rows.filter((r) => !r.wait?.start).slice(0, 3)));
+    const ordered = (await api(admin, 'GET', '/jobs?sort=start&limit=100')).body.rows;
+    const begins = ordered.map((r) => r.started ?? r.wait?.start ?? Infinity);
+    check(`28 sorted by start: ${ordered.filter((r) => r.started).length} that run, then fifty by when they are expected to`, ordered.length === 54 && ordered.slice(0, 4).every((r) => r.started) && ordered.slice(4).every((r) => r.wait?.start) && begins.slice(4).every((at, i, all) => i === 0 || all[i - 1] <= at), JSON.stringify(ordered.map((r) => [r.name, r.started, r.wait?.start])));
     const shown = await eventually(() => admin.evaluate(() => { const strips = [...document.querySelectorAll('tbody tr[data-id] .strip')]; return strips.length >= 40 ? strips.map((s) => s.parentElement.title + s.parentElement.innerText) : null; }));
     check('34 the list shows them with their range', !!shown && shown.every((s) => /8 in 10: \S+ – \S+/.test(s) && /~\d\d:\d\d/.test(s)), shown?.[0]);
     const last = rows?.toSorted((a, b) => a.wait.start - b.wait.start).at(-1);

@@ -7,12 +7,10 @@ import pathlib
 import subprocess
 import sys
 
-from chromium import PASSWORD, drive, need_browser, with_password
-from crowd import kubectl
+from chromium import need_browser, play, with_password
 from visitor import PortalCluster
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from checks import Checks  # noqa: E402
 from muster import ROOT, binary  # noqa: E402
 
 
@@ -23,12 +21,6 @@ def simulate(_):
     command += ["--policy", str(example / "policies.yaml"), "--json", "-"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return json.dumps(json.loads(said))
-
-
-def applied(muster, text):
-    """Objects as a list of JSON."""
-    items = {"apiVersion": "v1", "kind": "List", "items": json.loads(text)}
-    muster.kubectl("create", "-f", "-", input=json.dumps(items))
 
 
 def untouched(muster):
@@ -43,18 +35,8 @@ def untouched(muster):
 
 def main():
     need_browser()
-    check = Checks()
-    with with_password(PortalCluster("--hollow", nodes=4, gpus=4)) as muster:
-        requests = {
-            "@kubectl": lambda arguments: kubectl(muster, arguments),
-            "@create": lambda text: applied(muster, text),
-            "@idle": lambda _: muster.wait_idle(60),
-            "@all": lambda _: untouched(muster),
-            "@sim": simulate,
-        }
-        program = pathlib.Path(__file__).with_suffix(".mjs")
-        drive(check, program, muster.portal.rstrip("/"), sys.argv[1:], PASSWORD, requests)
-    return check.close()
+    muster = with_password(PortalCluster("--hollow", nodes=4, gpus=4))
+    return play(__file__, muster, {"@all": lambda _: untouched(muster), "@sim": simulate})
 
 
 if __name__ == "__main__":

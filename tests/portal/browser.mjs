@@ -238,6 +238,14 @@ const parts = {
         const shown = await settled(other);
         const over = await other.evaluate(() => ({ by: document.documentElement.scrollWidth - innerWidth, widest: [...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.table, .map, .gantt-box, .scroll')).slice(0, 3).map((e) => `${e.tagName}.${e.className}`) }));
         check(`56 ${at} does not scroll sideways ${how}`, shown && over.by <= 0, `${over.by} px ${over.widest}`);
+        // What is hidden behind the edge of a card makes no page scroll.
+        const cut = await other.evaluate(() => [...document.querySelectorAll('main :is(button, input, select, textarea, a, .editor)')].filter((e) => {
+          const r = e.getBoundingClientRect();
+          if (!r.width || e.closest('.sr')) return false;
+          for (let up = e.parentElement; up; up = up.parentElement) if (/auto|scroll/.test(getComputedStyle(up).overflowX) && up.scrollWidth > up.clientWidth) return false;
+          return r.left < -1 || r.right > innerWidth + 1 || (e.matches('.editor') && r.width < innerWidth / 2) || (() => { for (let up = e.parentElement; up; up = up.parentElement) { const b = up.getBoundingClientRect(); if (/hidden|clip/.test(getComputedStyle(up).overflowX) && (r.right > b.right + 1 || r.left < b.left - 1)) return true; } return false; })();
+        }).slice(0, 4).map((e) => `${e.tagName} "${e.textContent.trim().slice(0, 30)}" ${JSON.stringify(e.getBoundingClientRect())}`));
+        check(`56 nothing that can be used is cut off on ${at} ${how}`, cut.length === 0, cut.join(' | '));
       }
       const id = (await api(admin, 'GET', '/jobs?limit=1')).body.rows[0]?.id;
       for (const at of id ? [`/jobs/${id}/config`, '/jobs?state=SUSPENDED'] : []) {

@@ -7,14 +7,10 @@ import pathlib
 import subprocess
 import sys
 
-from answers import applied
-from chromium import PASSWORD, drive, need_browser, with_password
-from crowd import kubectl
+from chromium import need_browser, play, with_password
 from visitor import PortalCluster
-from why import explained
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from checks import Checks  # noqa: E402
 from muster import binary  # noqa: E402
 
 # Four nodes with four GPUs: two are promised to vision, one to speech in halves, and one is spare.
@@ -43,21 +39,10 @@ def tree(muster):
 
 def main():
     need_browser()
-    check = Checks()
     muster = with_password(PortalCluster("--hollow", nodes=4, gpus=4))
     (muster.data / "cells.yaml").write_text(CELLS)
     muster.args += ["--hived-config", str(muster.data / "cells.yaml")]
-    with muster:
-        requests = {
-            "@kubectl": lambda arguments: kubectl(muster, arguments),
-            "@create": lambda text: applied(muster, text),
-            "@tree": lambda _: tree(muster),
-            "@explain": lambda name: explained(muster, name),
-            "@idle": lambda _: muster.wait_idle(60),
-        }
-        program = pathlib.Path(__file__).with_suffix(".mjs")
-        drive(check, program, muster.portal.rstrip("/"), sys.argv[1:], PASSWORD, requests)
-    return check.close()
+    return play(__file__, muster, {"@tree": lambda _: tree(muster)})
 
 
 if __name__ == "__main__":

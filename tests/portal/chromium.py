@@ -1,12 +1,13 @@
 """Chromium on a cluster: starts `PROGRAM.mjs` with Node, passes its checks on, and does to the cluster what it asks for."""
+import json
+import pathlib
 import shutil
 import socket
 import subprocess
 import sys
-import pathlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from checks import skip_all  # noqa: E402
+from checks import Checks, skip_all  # noqa: E402
 from muster import ROOT, binary  # noqa: E402
 
 PASSWORD = "a-password-for-tests"
@@ -64,3 +65,41 @@ def drive(check, program, address, parts=(), password=PASSWORD, requests=None):
         else:
             print(line, flush=True)
     check("the browser program ended well", started.wait() == 0, started.returncode)
+
+
+def kubectl(muster, arguments):
+    """A command as a list of JSON."""
+    done = muster.kubectl(*json.loads(arguments), check=False)
+    return (done.stdout + done.stderr).strip() or "done"
+
+
+def applied(muster, text):
+    """Objects as a list of JSON."""
+    items = {"apiVersion": "v1", "kind": "List", "items": json.loads(text)}
+    muster.kubectl("create", "-f", "-", input=json.dumps(items))
+
+
+def explained(muster, name):
+    """What the command says of a job, on one line."""
+    said = subprocess.run([binary(), "explain", name], capture_output=True, text=True, env=muster.env())
+    return " ".join((said.stdout + said.stderr).split())
+
+
+def play(script, muster, requests=None, prepare=None):
+    """The checks of SCRIPT.mjs on a cluster whose administrator has PASSWORD, those named on the command line or all; what
+    it may ask for beside `requests` is what most ask for. `prepare` is called once the cluster is there. The exit status.
+    """
+    check = Checks()
+    with muster:
+        if prepare:
+            prepare()
+        asked = {
+            "@kubectl": lambda arguments: kubectl(muster, arguments),
+            "@create": lambda text: applied(muster, text),
+            "@explain": lambda name: explained(muster, name),
+            "@idle": lambda _: muster.wait_idle(60),
+            **(requests or {}),
+        }
+        program = pathlib.Path(script).with_suffix(".mjs")
+        drive(check, program, muster.portal.rstrip("/"), sys.argv[1:], PASSWORD, asked)
+    return check.close()

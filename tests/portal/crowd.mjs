@@ -1,6 +1,5 @@
 // Checks of the portal in Chromium with many jobs, nodes and changes. crowd.py starts the cluster.
 import { address, api, ask, axe, check, eventually, password, person, play, settled, signIn, submit, tabOf, tasksOf, within } from './page.mjs';
-import { mapNews, readMap } from './look.mjs';
 
 let admin;
 const kubectl = (...words) => ask(`@kubectl ${JSON.stringify(words)}`);
@@ -169,7 +168,11 @@ const parts = {
     await admin.keyboard.press('Enter');
     check('32 the filter by node', !!(await eventually(async () => Number((await admin.locator('section.card .note').first().innerText()).replace(/\D/g, '')) === here.total)) && here.total > 0 && here.total < 2000, `${await admin.locator('section.card .note').first().innerText()} and ${here.total}`);
     await admin.goto(`${address}/jobs/default/job/wide/tasks?tstate=FAILED`);
-    check('32 the filter by state', !!(await eventually(async () => /No task/.test(await main(admin)))), await main(admin));
+    check('32 the filter by state, where none is so', !!(await eventually(async () => /No task/.test(await main(admin)))), await main(admin));
+    const running = (await api(admin, 'GET', '/tasks/default%2Fjob%2Fwide?limit=1&state=RUNNING')).body.total;
+    await admin.goto(`${address}/jobs/default/job/wide/tasks?tstate=RUNNING&tnode=${node}`);
+    const both = (await api(admin, 'GET', `/tasks/default%2Fjob%2Fwide?limit=500&state=RUNNING&node=${node}`)).body;
+    check(`32 where ${running} are, with the node: ${both.total}`, running > 0 && both.total > 0 && both.rows.every((r) => r.state === 'RUNNING' && r.node === node) && !!(await eventually(async () => Number((await admin.locator('section.card .note').first().innerText()).replace(/\D/g, '')) === both.total && (await admin.locator('section.card tbody tr:has(td.name)').allInnerTexts()).every((t) => /Running/.test(t) && t.includes(node)))), async () => `${both.total} of ${running}: ${await main(admin)}`);
     const tabs = [];
     for (let i = 0; i < 10; i++) { const tab = await tabOf(admin); await tab.goto(`${address}/jobs/default/job/wide`); tabs.push(tab); }
     for (const tab of tabs) { await tab.getByRole('heading', { name: /wide/ }).waitFor(); await settled(tab); }
@@ -218,105 +221,5 @@ const parts = {
     await admin.goto(`${address}/queues`);
     check('49 the chart is drawn', !!(await eventually(() => admin.locator('.uplot canvas').isVisible())), await main(admin));
   },
-
-  /** 10,000 nodes with 8 GPUs: what is drawn at a point is who is there, and a click selects them. */
-  async map() {
-    await ask('@idle');
-    const size = await admin.evaluate(async () => { const begun = performance.now(); const r = await fetch('/api/portal/v1/topology'); const text = await r.text(); const entry = performance.getEntriesByType('resource').filter((e) => e.name.endsWith('/topology')).at(-1); return { gzip: entry.encodedBodySize, length: text.length, ms: performance.now() - begun }; });
-    check(`44 the map is ${(size.gzip / 1000).toFixed(0)} kB packed (150)`, size.gzip <= 150_000, JSON.stringify(size));
-    const paints = [];
-    for (let i = 0; i < 3; i++) {
-      await admin.goto(`${address}/jobs`);
-      await admin.locator('tbody tr[data-id]').first().waitFor();
-      const begun = Date.now();
-      await admin.evaluate(() => { history.pushState(null, '', '/topology'); dispatchEvent(new PopStateEvent('popstate')); });
-      await admin.waitForFunction(() => { const c = document.querySelector('.map-canvas'); return c && c.width > 300 && c.getContext('2d').getImageData(30, 60, 200, 200).data.some((x) => x); });
-      paints.push(Date.now() - begun);
-    }
-    paints.sort((a, b) => a - b);
-    check(`44 first paint after ${paints[1]} ms (800)`, paints[1] <= 800, paints.join());
-    await settled(admin);
-    const fps = await admin.evaluate(async () => { const box = document.querySelector('.map'); let frames = 0; const end = performance.now() + 2000; while (performance.now() < end) { box.scrollTop = (box.scrollTop + 60) % Math.max(1, box.scrollHeight - box.clientHeight); await new Promise(requestAnimationFrame); frames++; } box.scrollTop = 0; return frames / 2; });
-    check(`44 panning at ${fps.toFixed(0)} frames a second (30)`, fps >= 30, fps);
-    await change();
-    for (const z of [6, 21, 52]) await points(z);
-  },
 };
-
-/** A thousand GPUs become others at once: 125 nodes are cordoned. */
-async function change() {
-  const page = await tabOf(admin);
-  const news = mapNews(page);
-  await page.goto(`${address}/topology`);
-  await page.waitForFunction(() => document.querySelector('.map-canvas')?.width > 300);
-  const tasks = await tasksOf(page, async () => {
-    await ask('@cordon 125 on');
-    await eventually(() => news.states >= 125);
-    await page.evaluate(async () => { for (let i = 0; i < 3; i++) await new Promise(requestAnimationFrame); });
-  });
-  check(`44 a change of 1,000 GPUs takes no task above ${Math.max(...tasks).toFixed(1)} ms (16)`, news.states >= 125 && Math.max(...tasks) <= 16, `${news.states} nodes told`);
-  await ask('@cordon 125 off');
-  await page.context().close();
-}
-
-/** At random points of the picture: the colour is that of the job that the server says is there, and a click selects that job. */
-async function points(z) {
-  await admin.goto(`${address}/topology?z=${z}`);
-  await admin.waitForFunction((z) => Number(document.querySelector('.map')?.dataset.cell) === z, z);
-  await settled(admin);
-  const said = readMap((await api(admin, 'GET', '/topology')).body.value);
-  const result = await admin.evaluate(async ({ owner, first, jobs }) => {
-    const slot = (key) => { let h = 0x811c9dc5; for (const b of new TextEncoder().encode(key)) { h ^= b; h = Math.imul(h, 0x01000193) >>> 0; } return (h >>> 13) % 8; };
-    const look = getComputedStyle(document.documentElement);
-    const probe = document.createElement('canvas').getContext('2d');
-    const rgb = (name) => { probe.fillStyle = look.getPropertyValue(name).trim(); probe.fillRect(0, 0, 1, 1); return [...probe.getImageData(0, 0, 1, 1).data.slice(0, 3)]; };
-    const colours = Array.from({ length: 8 }, (_, i) => rgb(`--c${i}`));
-    const box = document.querySelector('.map');
-    const canvas = document.querySelector('.map-canvas');
-    const c = canvas.getContext('2d');
-    const frame = () => new Promise(requestAnimationFrame);
-    let seed = 7;
-    const dice = (n) => { seed = (Math.imul(seed, 1103515245) + 12345) >>> 0; return (seed >>> 8) % n; };
-    const seen = { looked: 0, taken: 0, wrong: [], clicked: 0, clickedWrong: [] };
-    for (let tries = 0; tries < 6000 && seen.looked < 1000; tries++) {
-      if (tries % 40 === 0) { box.scrollTop = dice(Math.max(1, box.scrollHeight - box.clientHeight)); await frame(); await frame(); await frame(); }
-      const r = box.getBoundingClientRect();
-      const x = 8 + dice(box.clientWidth - 16);
-      const y = 8 + dice(box.clientHeight - 16);
-      box.dispatchEvent(new PointerEvent('pointermove', { clientX: r.left + x, clientY: r.top + y, bubbles: true }));
-      await frame();
-      const said = document.querySelector('.hover-card .mono')?.textContent ?? '';
-      const m = /^(\S+) · GPU (\d+)/.exec(said);
-      if (!m) continue;
-      seen.looked++;
-      const g = first[m[1]] + Number(m[2]);
-      if (owner[g] <= 0) continue;
-      seen.taken++;
-      const job = jobs[owner[g] - 1];
-      const ratio = canvas.width / canvas.clientWidth;
-      // The point may be on the gap, a letter or an outline: the colour must be near it.
-      const area = c.getImageData(Math.max(0, x * ratio - 3), Math.max(0, y * ratio - 3), 7, 7).data;
-      const want = colours[slot(job.id)];
-      let near = false;
-      for (let i = 0; i < area.length; i += 4) if (Math.abs(area[i] - want[0]) + Math.abs(area[i + 1] - want[1]) + Math.abs(area[i + 2] - want[2]) < 24) near = true;
-      if (!near) seen.wrong.push(`${said}: ${job.id}`);
-      if (seen.clicked < 40 && seen.taken % 5 === 0) {
-        box.dispatchEvent(new MouseEvent('click', { clientX: r.left + x, clientY: r.top + y, bubbles: true }));
-        await frame();
-        await frame();
-        seen.clicked++;
-        const sel = new URLSearchParams(location.search).get('sel');
-        if (sel !== job.id) seen.clickedWrong.push(`${sel} for ${job.id}`);
-        // The same again takes the selection away; what is drawn is not dimmed for the next look.
-        box.dispatchEvent(new MouseEvent('click', { clientX: r.left + x, clientY: r.top + y, bubbles: true }));
-        await frame();
-        await frame();
-      }
-    }
-    return seen;
-  }, said);
-  check(`44 zoom ${z}: ${result.looked} points, ${result.taken} of them held, drawn in their job's colour`, result.looked === 1000 && result.taken > 50 && result.wrong.length <= result.taken / 200, `${result.wrong.length} wrong: ${result.wrong.slice(0, 5).join(' | ')}`);
-  check(`44 zoom ${z}: ${result.clicked} clicks select the right job`, result.clicked > 10 && result.clickedWrong.length === 0, result.clickedWrong.slice(0, 5).join(' | '));
-}
-
 await play(parts, ['sign_in']);

@@ -3,14 +3,10 @@
 the map by keyboard. Real pods; the checks are in details.mjs."""
 import base64
 import json
-import pathlib
 import sys
 
-from chromium import drive, need_browser, with_password
+from chromium import need_browser, play, with_password
 from visitor import PortalCluster
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from checks import Checks  # noqa: E402
 
 
 def kubectl(muster, arguments):
@@ -22,15 +18,12 @@ def kubectl(muster, arguments):
 
 def main():
     need_browser()
-    check = Checks()
-    with with_password(PortalCluster(nodes=2, gpus=4)) as muster:
-        requests = {
-            "@kubectl": lambda arguments: kubectl(muster, arguments),
-            "@token": lambda arguments: muster.token_of(*arguments.split()),
-        }
-        program = pathlib.Path(__file__).with_suffix(".mjs")
-        drive(check, program, muster.portal.rstrip("/"), sys.argv[1:], requests=requests)
-    return check.close()
+    muster = with_password(PortalCluster(nodes=2, gpus=4))
+    requests = {
+        "@kubectl": lambda arguments: kubectl(muster, arguments),
+        "@token": lambda arguments: muster.token_of(*arguments.split()),
+    }
+    return play(__file__, muster, requests)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,15 @@
 #!/usr/bin/env python3
 """Jobs of every kind in one list: rows, filters, sort orders, windows, differences, actions, and who may see what. Every filter
-and sort is compared with all rows of 3,000 jobs; `jobs_checks.py 100000` makes so many."""
-import collections
-import itertools
+and sort is compared with all rows of 3,000 jobs; bench/portal/run does the same with 100,000."""
 import json
 import pathlib
-import random
 import re
 import sys
-import threading
 import time
 import urllib.parse
 
-from load import cpu_s, seed, sleepers
+from listing import every_filter_and_sort, pages_while_jobs_arrive, rows_of
+from load import cpu_s, seed
 from visitor import API, PortalCluster, Visitor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -50,12 +47,6 @@ def pytorch_job(name, workers, gpus):
 
 def submit(visitor, manifest):
     return visitor.json("POST", f"{API}/jobs", json.dumps(manifest), headers={"Content-Type": "text/yaml"})
-
-
-def rows_of(visitor, **query):
-    status, answer = visitor.topic("jobs", **query)
-    assert status == 200, answer
-    return answer
 
 
 def many_kinds(visitor):
@@ -312,170 +303,43 @@ def brute_force(muster, visitor):
     check("groups", {g["value"]: g["jobs"] for g in groups} == {f"user{i}": 15 for i in range(4)}, groups)
 
 
-STATES = ["WAITING", "RUNNING", "STOPPING", "SUCCEEDED", "FAILED", "STOPPED", "SUSPENDED"]
-SORTS = {
-    "submitted": lambda row: row["submitted"],
-    "name": lambda row: row["name"],
-    "user": lambda row: row["user"],
-    # Whatever the time is now: what runs here does so for longer than anything that has ended has run.
-    "duration": lambda row: (row["ended"] or 10**15) - row["started"] if row["started"] else 0,
-    "vc": lambda row: row["vc"],
-    "queue": lambda row: row["queue"],
-    "kind": lambda row: row["kind"],
-    "retries": lambda row: sum(row["retries"].values()),
-    "tasks": lambda row: row["tasks"]["total"],
-    "gpus": lambda row: row["gpus"],
-    "prio": lambda row: row["prio"]["number"],
-    "state": lambda row: STATES.index(row["state"]),
-    "start": lambda row: row["started"] or 0,
-    "ended": lambda row: row["ended"] or 0,
-}
-
-
-def crowd(muster, jobs):
+def crowd(muster, visitor, jobs):
     """Many jobs of many people, some of them urgent or suspended; they run for hours."""
     muster.kubectl("create", "priorityclass", "urgent", "--value=1000")
     seed(muster, jobs, 6, seconds="36000")
     extras = []
     for i in range(40):
-        job = batch_job(f"urgent-{i:02}", i % 3, seconds=36000, labels={"arena.kubeflow.org/username": "zoe"})
+        labels = {"arena.kubeflow.org/username": "zoe", "virtualCluster": f"vc-{i % 3}"}
+        job = batch_job(f"urgent-{i:02}", i % 3, seconds=36000, labels=labels)
         job["spec"]["template"]["spec"]["priorityClassName"] = "urgent"
         job["spec"]["suspend"] = i % 4 == 0
         extras.append(json.dumps(job))
     muster.kubectl("create", "-f", "-", input="\n---\n".join(extras))
-
-
-def every_row(visitor, **query):
-    """All pages of a query, and its first answer without the rows."""
-    first = rows_of(visitor, limit=500, **query)
-    rows = first.pop("rows")
-    while len(rows) < first["total"]:
-        more = rows_of(visitor, limit=500, offset=len(rows), **query)["rows"]
-        assert more, (len(rows), first["total"])
-        rows += more
-    return first, rows
-
-
-def nodes_of_jobs(muster):
-    """Where the tasks of each job are."""
-    kinds = {"Job": "job", "PyTorchJob": "pytorchjob"}
-    found = collections.defaultdict(set)
-    for pod in json.loads(muster.kubectl("get", "pods", "-A", "-o", "json").stdout)["items"]:
-        meta = pod["metadata"]
-        owner = next((one for one in meta.get("ownerReferences", []) if one["kind"] in kinds), None)
-        what = f"{kinds[owner['kind']]}/{owner['name']}" if owner else f"pod/{meta['name']}"
-        if pod["spec"].get("nodeName"):
-            found[f"{meta['namespace']}/{what}"].add(pod["spec"]["nodeName"])
-    return found
-
-
-def filters_of(everything, nodes):
-    """{(field, value): whether it keeps a row}, for each field of which a list can be asked."""
-    some = {
-        "user": lambda row: [row["user"]],
-        "queue": lambda row: [row["queue"]],
-        "vc": lambda row: [row["vc"]],
-        "kind": lambda row: [row["kind"]],
-        "state": lambda row: [row["state"]],
-        "prio": lambda row: [row["prio"]["class"], str(row["prio"]["number"])],
-        "tag": lambda row: row["tags"],
-        "node": lambda row: sorted(nodes[row["id"]]),
-    }
-    found = {}
-    for field, values in some.items():
-        counts = collections.Counter(value for row in everything for value in values(row) if value)
-        for value, _ in counts.most_common(4):
-            found[field, value] = lambda row, values=values, value=value: value in values(row)
-    times = sorted(row["submitted"] for row in everything)
-    middle = times[len(times) // 2]
-    found["from", str(middle)] = lambda row: row["submitted"] >= middle
-    found["to", str(middle)] = lambda row: row["submitted"] < middle
-    for text in ("llama-0001", "-00", "PAPER", "urgent"):
-        found["q", text] = lambda row, text=text.lower(): text in "\n".join([row["id"], *row["tags"]]).lower()
-    return found
-
-
-def every_filter_and_sort(muster, visitor, jobs):
-    """Each of them, and many together, against a script that looks at all rows."""
-    crowd(muster, jobs)
     muster.wait_idle(1800)
     visitor.wait(f"{API}/jobs?limit=1", lambda answer: answer["total"] >= jobs, 120)
-    _, everything = every_row(visitor)
-    nodes = nodes_of_jobs(muster)
-    filters = filters_of(everything, nodes)
-    fields = {field for field, _ in filters}
-    check(
-        "[28] there is something to filter by in each field",
-        {*fields, "vc"} == set("user vc queue kind state prio tag node from to q".split()),
-        fields,
-    )
-
-    def compare(what, chosen, sort):
-        """Rows, total and counts of these filters, in this order, at three places of the list."""
-        name, back = sort.lstrip("-"), sort.startswith("-")
-        together = collections.defaultdict(list)
-        for field, value in chosen:
-            together[field].append(value)
-        # Values of one field are alternatives, fields narrow each other down.
-        kept = [
-            row
-            for row in everything
-            if all(any(filters[field, value](row) for value in values) for field, values in together.items())
-        ]
-        wanted = sorted(map(SORTS[name], kept), reverse=back)
-        query = {field: ",".join(values) for field, values in together.items()} | {"sort": sort}
-        for offset in sorted({0, len(kept) // 2, max(0, len(kept) - 200)}):
-            answer = rows_of(visitor, limit=200, offset=offset, **query)
-            seen = [SORTS[name](row) for row in answer["rows"]]
-            ids = {row["id"] for row in answer["rows"]}
-            counts = {state: n for state, n in answer["counts"].items() if n}
-            # Counts are of all states, so that one can go from one to the other.
-            apart = {field: values for field, values in together.items() if field != "state"}
-            states = collections.Counter(
-                row["state"]
-                for row in everything
-                if all(any(filters[field, value](row) for value in values) for field, values in apart.items())
-            )
-            good = (
-                seen == wanted[offset : offset + 200] and ids <= {row["id"] for row in kept} and len(ids) == len(seen)
-            )
-            right = answer["total"] == len(kept) and counts == dict(states)
-            if not (good and right):
-                check(
-                    what, False, (query, offset, answer["total"], len(kept), counts, dict(states), seen[:5], wanted[:5])
-                )
-                return
-        check(what, True)
-
-    for name in SORTS:
-        for sign in ("", "-"):
-            compare(f"[28] {len(everything)} jobs: sort {sign}{name}", [], sign + name)
-    for field, value in filters:
-        compare(f"[28] {len(everything)} jobs: {field}={value}", [(field, value)], "-submitted")
-    dice = random.Random(28)
-    for _ in range(40):
-        chosen = sorted({dice.choice(list(filters)) for _ in range(dice.choice([2, 2, 3, 4]))})
-        # A text and a time have one value.
-        single = {field: (field, value) for field, value in chosen if field in ("q", "from", "to")}
-        chosen = [one for one in chosen if one[0] not in single] + list(single.values())
-        sort = dice.choice(["", "-"]) + dice.choice(list(SORTS))
-        compare(f"[28] {' '.join('='.join(one) for one in chosen)}, {sort}", chosen, sort)
 
 
-def pages_while_jobs_arrive(muster, visitor):
-    """What was there at a time is read page by page, while more comes: each once, in order."""
-    begun = rows_of(visitor, limit=1)
-    until = begun["at"] // 1000 * 1000  # times of objects are whole seconds
-    _, before = every_row(visitor, to=until, sort="-submitted")
-    arrive = threading.Thread(target=sleepers, args=(muster, 0, 400, "arrives"))
-    arrive.start()
-    pages, offset = [], itertools.count(0, 37)
-    while page := rows_of(visitor, to=until, sort="-submitted", offset=next(offset), limit=37)["rows"]:
-        pages += [row["id"] for row in page]
-    arrive.join()
-    came = visitor.wait(f"{API}/jobs?q=arrives&limit=1", lambda answer: answer["total"] == 400)["total"]
-    same = pages == [row["id"] for row in before]
-    check(f"[28] {len(pages)} rows in pages of 37 join without gap or double while {came} jobs arrive", same and pages)
+def suspended(muster, visitor):
+    """How urgent a job without pods is, its class says: also one that is made after it."""
+    job = batch_job("held-back", 1)
+    job["spec"]["template"]["spec"]["priorityClassName"] = "made-later"
+    job["spec"]["suspend"] = True
+    submit(visitor, job)
+
+    def prio(number):
+        wanted = {"class": "made-later", "number": number}
+        return visitor.wait(
+            f"{API}/jobs?q=held-back", lambda answer: [row["prio"] for row in answer["rows"]] == [wanted]
+        )
+
+    check("a suspended job names its class before there is one", prio(0)["rows"][0]["state"] == "SUSPENDED")
+    muster.kubectl("create", "priorityclass", "made-later", "--value=77")
+    check("and has its number once there is", prio(77)["total"] == 1)
+    muster.kubectl("delete", "job", "held-back")
+    urgent = rows_of(visitor, q="urgent-", limit=100)["rows"]
+    check("[28] there are virtual clusters to filter by", len({row["vc"] for row in urgent}) == 3)
+    numbers = {(row["state"] == "SUSPENDED", row["prio"]["number"]) for row in urgent}
+    check("those that run and those that are suspended alike", numbers == {(True, 1000), (False, 1000)}, numbers)
 
 
 with PortalCluster("--hollow", nodes=2, gpus=4) as muster:
@@ -489,6 +353,8 @@ with PortalCluster("--hollow", nodes=2, gpus=4) as muster:
     checks(muster, admin)
     rights(muster, admin)
     brute_force(muster, admin)
-    every_filter_and_sort(muster, admin, int(sys.argv[1]) if len(sys.argv) > 1 else 3000)
-    pages_while_jobs_arrive(muster, admin)
+    crowd(muster, admin, int(sys.argv[1]) if len(sys.argv) > 1 else 3000)
+    suspended(muster, admin)
+    every_filter_and_sort(check, muster, admin)
+    pages_while_jobs_arrive(check, muster, admin)
 sys.exit(check.close())

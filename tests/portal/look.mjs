@@ -12,14 +12,21 @@ export async function tasksOf(browser, page, during) {
   return busiest.map((e) => e.tdur / 1000);
 }
 
-/** What the page is told of the map from now on; `states` counts the nodes whose state changed. Before the page opens its socket. */
+/** What the page is told of the map from now on; `states` counts the nodes whose state changed, and `heard(n)` is kept once it has been told
+    of so many. Before the page opens its socket. */
 export function mapNews(page) {
-  const told = { states: 0, owners: 0 };
+  const waiting = [];
+  const told = { states: 0, owners: 0, heard: (states, ms = 30_000) => new Promise((done, fail) => {
+    const late = setTimeout(() => fail(new Error(`the map was told of ${told.states} nodes of ${states} within ${ms} ms`)), ms);
+    waiting.push(() => { if (told.states < states) return false; clearTimeout(late); done(); return true; });
+    if (waiting.at(-1)()) waiting.pop();
+  }) };
   page.on('websocket', (socket) => socket.on('framereceived', ({ payload }) => {
     const patch = /"patch":\{/.test(payload) ? JSON.parse(payload).patch : null;
     if (!patch) return;
     told.states += patch.states.length / 2;
     told.owners += patch.owner.length / 2;
+    for (let i = waiting.length - 1; i >= 0; i--) if (waiting[i]()) waiting.splice(i, 1);
   }));
   return told;
 }

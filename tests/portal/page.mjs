@@ -1,6 +1,6 @@
 /** What every program of checks in Chromium shares: node PROGRAM.mjs ADDRESS ADMIN_PASSWORD ROOT [parts…], started by chromium.py.
  *  Prints `ok WHAT`, `FAIL WHAT: why`, `SKIPPED WHAT: why`; lines that begin with `@` tell chromium.py to do something to the cluster.
- *  Numbers are those of the portal's list of checks (docs/portal.md). */
+ *  Numbers are those of the list of checks (README.md). */
 import { createInterface } from 'node:readline';
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';

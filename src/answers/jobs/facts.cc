@@ -121,9 +121,9 @@ void read_framework(JobFacts& facts, const json::Value& job) {
   const json::Value& status = at(job, "status");
   const std::string_view state = json::string_at(status, "state");
   const json::Value& attempt = at(status, "attemptStatus");
-  facts.submitted = std::max(facts.submitted, millis_at(at(status, "startTime")));
   facts.started = millis_at(at(attempt, "runTime"));
   facts.ended = millis_at(at(status, "completionTime"));
+  facts.run_ended = millis_at(at(attempt, "completionTime"));
   facts.retries_platform =
       static_cast<std::int32_t>(json::int_at(status, "retryPolicyStatus", "totalRetriedCount"));
   facts.retries_user = static_cast<std::int32_t>(

@@ -77,6 +77,7 @@ struct JobFacts {
   std::string user, vc, queue, prio_class;
   std::vector<std::string> tags;
   Millis submitted = 0, started = 0, ended = 0;
+  Millis run_ended = 0;              // when what began at `started` was over; 0: with the job
   std::int32_t gpus = 0, tasks = 0;  // what the templates ask for
   /// Of HiveD's cells, where the templates ask for those.
   std::optional<std::int32_t> cell_priority;

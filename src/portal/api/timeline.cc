@@ -27,15 +27,9 @@ json::Value mark(Millis at, std::string_view kind, std::string text, json::Value
   return {{"at", at}, {"kind", kind}, {"text", std::move(text)}, {"by", std::move(by)}};
 }
 
-/// An attempt that is over and has been followed by another.
-struct Former {
-  Millis created = 0, launched = 0, completed = 0;
-  std::string end;  // code and phrase
-  std::string nodes;
-};
+}  // namespace
 
-/// OpenPAI keeps them; the oldest first.
-Task<std::vector<Former>> former_attempts(World& world, const User& user, std::string id) {
+Task<std::vector<Former>> former_attempts(World& world, User user, std::string id) {
   std::vector<Former> formers;
   if (!world.options.rest_call) co_return formers;
   const auto answer = co_await world.options.rest_call(
@@ -68,6 +62,8 @@ Task<std::vector<Former>> former_attempts(World& world, const User& user, std::s
   }
   co_return formers;
 }
+
+namespace {
 
 struct Eviction {
   Millis at = 0;

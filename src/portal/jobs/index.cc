@@ -37,6 +37,7 @@ JobIndex::~JobIndex() = default;
 void JobIndex::begin() {
   if (begun_) return;
   begun_ = true;
+  follow_classes();
   push(JobKind::kPod, nullptr, nullptr);
 }
 
@@ -60,6 +61,38 @@ void JobIndex::follow(const client::Resource& resource, JobKind kind) {
        },
        [this] { push(JobKind::kPod, nullptr, nullptr); }});
   informer.start();
+}
+
+/// Not among those that are waited for: only jobs without pods want to know.
+void JobIndex::follow_classes() {
+  client::Informer& classes = informers_.get(client::resources::kPriorityClasses);
+  client::InformerHandlers handlers;
+  handlers.on_change = [this](const client::ObjectPtr& old_object,
+                              const client::ObjectPtr& new_object) {
+    const auto found =
+        by_class_.find(std::string(kube::name_of(new_object ? *new_object : *old_object)));
+    if (found == by_class_.end()) return;
+    for (const std::string& key : found->second) mark(key);
+    push(JobKind::kPod, nullptr, nullptr);
+  };
+  classes.add_handlers(std::move(handlers));
+  classes.start();
+}
+
+std::int32_t JobIndex::class_number(const std::string& key, const Entry& job) {
+  // OpenPAI's words for priorities are no names of classes.
+  const std::string& name = job.facts.prio_class;
+  if (name.empty() || job.facts.kind == JobKind::kOpenPai) return 0;
+  if (!job.tasks.empty() || !job.object) {
+    if (const auto known = by_class_.find(name); known != by_class_.end()) {
+      known->second.erase(key);
+      if (known->second.empty()) by_class_.erase(known);
+    }
+    return 0;
+  }
+  by_class_[name].insert(key);
+  const auto found = informers_.get(client::resources::kPriorityClasses).find(name);
+  return found ? static_cast<std::int32_t>(json::int_at(*found, "value")) : 0;
 }
 
 /// Both objects null: only a wake-up.
@@ -373,6 +406,7 @@ void JobIndex::settle(const std::string& key) {
   Entry& job = *found->second;
   job.version = ++version_;
   const bool gone = !job.object && job.tasks.empty();
+  const std::int32_t number = class_number(key, job);
   // A bare group without pods of its own is told of by its job, or by nobody yet.
   const bool shown = !gone && !belongs_elsewhere(job) && !job.facts.name.empty();
   if (!shown) {
@@ -394,7 +428,12 @@ void JobIndex::settle(const std::string& key) {
     with_exit.exit_phrase = job.broken->exit_phrase;
     facts = &with_exit;
   }
-  RowParts parts = make_row(*facts, job.object.get(), job.group.get(), job.tasks, table_.words());
+  RowParts parts = make_row({.facts = *facts,
+                             .object = job.object.get(),
+                             .group = job.group.get(),
+                             .tasks = job.tasks,
+                             .class_number = number},
+                            table_.words());
   if (!job.shown) {
     job.slot = table_.add(parts.keys, std::move(parts.texts));
     job.shown = true;

@@ -91,6 +91,9 @@ class JobIndex {
     client::ObjectPtr old_object, new_object;
   };
   void follow(const client::Resource& resource, JobKind kind);
+  void follow_classes();
+  /// What a job without pods has of its PriorityClass; it is remembered who has asked.
+  std::int32_t class_number(const std::string& key, const Entry& job);
   void push(JobKind kind, const client::ObjectPtr& old_object, const client::ObjectPtr& new_object);
   void pump();
   void apply(const Change& change);
@@ -136,6 +139,8 @@ class JobIndex {
   std::unordered_map<std::string, Warning> warnings_;
   static constexpr std::size_t kWarningsMax = 10'000;
   void read_warning(TaskFacts& task) const;
+  /// Jobs without pods that name a PriorityClass, by its name: their numbers are those of the class.
+  std::unordered_map<std::string, std::unordered_set<std::string>> by_class_;
   std::unordered_set<std::string> dirty_;
   std::uint64_t version_ = 1, told_ = 0;
 };

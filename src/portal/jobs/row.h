@@ -63,6 +63,13 @@ struct Keys {
   bool operator==(const Keys&) const = default;
 };
 
+/// What is foretold of a job that waits.
+struct Ahead {
+  Millis start = 0;        // 0: no estimate
+  std::int32_t place = 0;  // in its queue, from 1; 0: not known
+  bool operator==(const Ahead&) const = default;
+};
+
 /// What is known of a wait from what the scheduler wrote down; the engine's own numbers come with
 /// the detail of one job.
 struct WaitText {

@@ -134,11 +134,8 @@ void read_exit(RowParts& parts, const JobFacts& facts, const Sums& sums) {
 
 }  // namespace
 
-RowParts make_row(const JobFacts& facts,
-                  const json::Value* object,
-                  const json::Value* group,
-                  const std::map<std::string, TaskFacts>& tasks,
-                  Words& words) {
+RowParts make_row(const RowOf& of, Words& words) {
+  const auto& [facts, object, group, tasks, class_number] = of;
   RowParts parts;
   const Sums sums = sum_up(tasks);
   Keys& keys = parts.keys;
@@ -164,8 +161,9 @@ RowParts make_row(const JobFacts& facts,
   keys.vc = words.number(facts.vc);
   keys.queue = words.number(queue);
   keys.prio_class = words.number(prio_class);
+  // What has no pods yet is as urgent as they will be.
   keys.prio = facts.cell_priority ? *facts.cell_priority
-              : tasks.empty()     ? 0
+              : tasks.empty()     ? class_number
                                   : tasks.begin()->second.prio;
   keys.gpus = facts.gpus > 0 ? facts.gpus : sums.gpus;
   keys.tasks_running = sums.running;
@@ -249,7 +247,8 @@ void append_row(std::string& out, const Table& table, Slot slot, const Told& tol
   out += ']';
   add_exit(out, keys.state == State::kFailed, texts.has_exit, texts.exit_code, texts.exit_phrase);
   out += keys.oppo ? R"(,"oppo":true,"wait":)" : R"(,"oppo":false,"wait":)";
-  if (keys.state != State::kWaiting || texts.wait.text.empty()) {
+  // Its place may be foretold before anybody has written down why it waits.
+  if (keys.state != State::kWaiting || (texts.wait.text.empty() && told.place == 0)) {
     out += "null}";
     return;
   }

@@ -15,12 +15,15 @@ struct RowParts {
   Keys keys;
   Texts texts;
 };
-/// `object` and `group` may be null.
-RowParts make_row(const JobFacts& facts,
-                  const json::Value* object,
-                  const json::Value* group,
-                  const std::map<std::string, TaskFacts>& tasks,
-                  Words& words);
+/// `object` and `group` may be null; `class_number` is what its PriorityClass says, 0 if there is none.
+struct RowOf {
+  const JobFacts& facts;
+  const json::Value* object = nullptr;
+  const json::Value* group = nullptr;
+  const std::map<std::string, TaskFacts>& tasks;
+  std::int32_t class_number = 0;
+};
+RowParts make_row(const RowOf& of, Words& words);
 
 /// Appends the JSON text of web/src/shapes/job.ts, JobRow.
 void append_row(std::string& out, const Table& table, Slot slot, const Told& told);

@@ -26,7 +26,7 @@ RowParts row_of(const std::vector<TaskFacts>& tasks) {
   // Of an earlier time, when it had no nodes.
   const json::Value group = *json::parse(
       R"({"status":{"conditions":[{"type":"Unschedulable","status":"True","reason":"NoNodeFits","message":"full"}]}})");
-  return make_row(facts, &object, &group, by_name, words);
+  return make_row({.facts = facts, .object = &object, .group = &group, .tasks = by_name}, words);
 }
 
 TEST(Rows, WhatKeepsATaskWithANodeFromRunningIsSaid) {
@@ -45,6 +45,38 @@ TEST(Rows, OfSeveralItIsSaidWhichOne) {
 
 TEST(Rows, WhatStartsWithoutTroubleSaysNothing) {
   EXPECT_EQ(row_of({task("main", TaskState::kStarting, "")}).texts.wait.text, "");
+}
+
+TEST(Rows, WhatHasNoPodsYetIsAsUrgentAsItsClassSays) {
+  JobFacts facts;
+  facts.kind = JobKind::kJob;
+  facts.name = facts.id = "x";
+  facts.prio_class = "urgent";
+  facts.suspended = true;
+  const json::Value object = json::Object{};
+  Words words;
+  std::map<std::string, TaskFacts> tasks;
+  const auto number = [&] {
+    return make_row({.facts = facts, .object = &object, .tasks = tasks, .class_number = 1000},
+                    words)
+        .keys.prio;
+  };
+  EXPECT_EQ(number(), 1000);
+  tasks["x-0"] = task("main", TaskState::kWaiting, "");
+  tasks["x-0"].prio = 500;  // as it was when the pod was made
+  EXPECT_EQ(number(), 500);
+}
+
+TEST(Rows, APlaceInLineIsToldBeforeTheReasonIs) {
+  Table table;
+  Texts texts;
+  texts.id = texts.name = "x";
+  const Slot slot = table.add({.state = State::kWaiting}, texts);
+  std::string known, unknown;
+  append_row(known, table, slot, {.place = 3, .start = 7});
+  append_row(unknown, table, slot, {});
+  EXPECT_NE(known.find(R"("place":3,"ahead":2,"start":7)"), std::string::npos) << known;
+  EXPECT_NE(unknown.find(R"("wait":null)"), std::string::npos) << unknown;
 }
 
 TEST(Rows, WithoutANodeTheGroupSaysWhy) {

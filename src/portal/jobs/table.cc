@@ -103,9 +103,28 @@ bool View::matches(Slot slot) const {
 
 namespace {
 
+/// Those that have started, then those that wait and are expected to, then those of whom nothing but
+/// their place in line is known, or not even that; what will not start comes last.
+std::uint64_t start_number(const Keys& keys, const Ahead& ahead) {
+  const auto in_rank = [](std::uint64_t rank, std::int64_t number) {
+    return rank << 56 | static_cast<std::uint64_t>(number);  // no time has so many bits
+  };
+  if (keys.started != 0) return in_rank(0, keys.started);
+  if (keys.state != State::kWaiting) return in_rank(4, 0);
+  if (ahead.start != 0) return in_rank(1, ahead.start);
+  return ahead.place != 0 ? in_rank(2, ahead.place) : in_rank(3, keys.submitted);
+}
+
+/// What a row is sorted by.
+struct Sorted {
+  const Keys& keys;
+  const Texts& texts;
+  const Ahead& ahead;
+};
+
 /// What a sort field compares, as a number; texts beyond their beginning are compared after it.
-std::uint64_t sort_number(
-    const Keys& keys, const Texts& texts, const Words& words, SortField field, Millis now) {
+std::uint64_t sort_number(const Sorted& row, const Words& words, SortField field, Millis now) {
+  const auto& [keys, texts, ahead] = row;
   switch (field) {
     case SortField::kSubmitted:
       return unsigned_of(keys.submitted);
@@ -130,7 +149,7 @@ std::uint64_t sort_number(
     case SortField::kState:
       return static_cast<std::uint64_t>(keys.state);
     case SortField::kStart:
-      return unsigned_of(keys.started);
+      return start_number(keys, ahead);
     case SortField::kEnded:
       return unsigned_of(keys.ended);
     case SortField::kDuration:
@@ -164,7 +183,8 @@ std::string_view sort_text(const Keys& keys,
 bool View::less(Slot a, Slot b) const {
   const Millis now = query_.sort == SortField::kDuration && table_.now ? table_.now() : 0;
   const auto number = [&](Slot slot) {
-    return sort_number(table_.keys_[slot], table_.texts_[slot], table_.words_, query_.sort, now);
+    const Sorted row{table_.keys_[slot], table_.texts_[slot], table_.ahead_[slot]};
+    return sort_number(row, table_.words_, query_.sort, now);
   };
   const std::uint64_t left = number(a), right = number(b);
   if (left != right) return left < right;
@@ -196,7 +216,8 @@ std::vector<SortItem> View::items(const std::vector<char>& in) const {
                             : query_.sort == SortField::kVc ? keys.vc
                                                             : keys.queue];
     else
-      numbers[slot] = sort_number(keys, table_.texts_[slot], table_.words_, query_.sort, now);
+      numbers[slot] = sort_number(
+          {keys, table_.texts_[slot], table_.ahead_[slot]}, table_.words_, query_.sort, now);
   }
   std::vector<SortItem> items;
   items.reserve(table_.used_);
@@ -279,6 +300,7 @@ Slot Table::add(Keys keys, Texts texts) {
     search_.emplace_back();
     letters_.emplace_back();
     versions_.emplace_back();
+    ahead_.emplace_back();
   } else {
     slot = free_.back();
     free_.pop_back();
@@ -311,10 +333,12 @@ void Table::change(Slot slot, const Keys& keys, Texts texts) {
     bool in, moves;
   };
   const State before = keys_[slot].state;
+  // What was foretold of a wait that is over says nothing of the next one.
+  const Ahead ahead = keys.state == State::kWaiting ? ahead_[slot] : Ahead{};
   const auto moves = [&](SortField field) {
     return field == SortField::kDuration || texts_[slot].id != texts.id ||
-           sort_number(keys_[slot], texts_[slot], words_, field, 0) !=
-               sort_number(keys, texts, words_, field, 0) ||
+           sort_number({keys_[slot], texts_[slot], ahead_[slot]}, words_, field, 0) !=
+               sort_number({keys, texts, ahead}, words_, field, 0) ||
            sort_text(keys_[slot], texts_[slot], words_, field) !=
                sort_text(keys, texts, words_, field);
   };
@@ -332,6 +356,7 @@ void Table::change(Slot slot, const Keys& keys, Texts texts) {
   }
   keys_[slot] = keys;
   texts_[slot] = std::move(texts);
+  ahead_[slot] = ahead;
   versions_[slot] = ++version_;
   if (searched) make_searchable(slot);
   if (renamed) {
@@ -360,10 +385,31 @@ void Table::remove(Slot slot) {
   by_name_.remove(slot);
   keys_[slot] = {};
   texts_[slot] = {};
+  ahead_[slot] = {};
   search_[slot].clear();
   versions_[slot] = ++version_;
   free_.push_back(slot);
   --used_;
+}
+
+void Table::expect(std::vector<Ahead> ahead, std::uint64_t since) {
+  ahead.resize(slots());
+  for (Slot slot = 0; slot < slots(); ++slot) {
+    if (versions_[slot] > since) ahead[slot] = ahead_[slot];
+    if (keys_[slot].state != State::kWaiting) ahead[slot] = {};
+  }
+  if (ahead == ahead_) return;
+  ahead_ = std::move(ahead);
+  // What all see is the ground for everything narrower, and goes first.
+  JobQuery everything;
+  everything.sort = SortField::kStart;
+  ViewPtr base;
+  if (const auto at = views_.find(everything.key({.all = true})); at != views_.end())
+    base = at->second.lock();
+  if (base) base->build(nullptr);
+  each_view([&](View& view) {
+    if (view.query_.sort == SortField::kStart && &view != base.get()) view.build(base.get());
+  });
 }
 
 ViewPtr Table::view(const JobQuery& query, const Visible& visible) {

@@ -110,6 +110,10 @@ class Table {
   [[nodiscard]] Page page(const View& view, const JobQuery& query, Window window) const;
   [[nodiscard]] std::vector<GroupRow> groups(const View& view, const JobQuery& query) const;
 
+  /// What is foretold, by slot, as rows were at version `since`: those that have changed meanwhile
+  /// keep what was foretold of them before. Views sorted by start are put in order anew.
+  void expect(std::vector<Ahead> ahead, std::uint64_t since);
+
   /// Asked for by queries with nodes: does a task of the job run there?
   std::function<bool(Slot, const std::string& node)> runs_on;
   /// The clock, for durations.
@@ -131,6 +135,7 @@ class Table {
   std::vector<std::string> search_;  // id, name and tags in lower case
   std::vector<Letters> letters_;     // of search_
   std::vector<std::uint64_t> versions_;
+  std::vector<Ahead> ahead_;  // of those that wait
   std::vector<Slot> free_;
   std::size_t used_ = 0;
   std::uint64_t version_ = 1;

@@ -28,6 +28,8 @@ Made make(Table& table, Random& random, int number) {
   made.keys.kind = static_cast<JobKind>(random.below(kJobKinds));
   made.keys.gpus = static_cast<std::int32_t>(random.below(9));
   made.keys.submitted = static_cast<Millis>(1000 + random.below(50));
+  if (made.keys.state != State::kWaiting && random.chance(80))
+    made.keys.started = static_cast<Millis>(1050 + random.below(50));
   made.keys.user = table.words().number(fmt::format("user{}", random.below(5)));
   made.keys.queue = table.words().number(fmt::format("queue{}", random.below(3)));
   made.keys.ns = table.words().number(random.chance(50) ? "a" : "b");
@@ -35,10 +37,24 @@ Made make(Table& table, Random& random, int number) {
   return made;
 }
 
+using Foretold = std::map<Slot, Ahead>;
+
+/// Started by when, then expected by when, then by place, then by how long it waits, then the rest.
+std::pair<std::int64_t, std::string> start_by_hand(const Keys& keys, const Ahead& ahead) {
+  const auto at = [](std::int64_t rank, std::int64_t number) {
+    return std::pair(rank, fmt::format("{:020}", number));
+  };
+  if (keys.started != 0) return at(1, keys.started);
+  if (keys.state != State::kWaiting) return at(5, 0);
+  if (ahead.start != 0) return at(2, ahead.start);
+  return ahead.place != 0 ? at(3, ahead.place) : at(4, keys.submitted);
+}
+
 /// What a list by hand says: every row that matches, sorted.
 std::vector<std::string> by_hand(const Table& table,
                                  const JobQuery& query,
-                                 const Visible& visible) {
+                                 const Visible& visible,
+                                 const Foretold& foretold) {
   const View judge(table, query, visible);
   std::vector<Slot> found;
   for (Slot slot = 0; slot < table.slots(); ++slot) {
@@ -59,6 +75,8 @@ std::vector<std::string> by_hand(const Table& table,
           return {0, table.words().text(keys.user)};
         case SortField::kState:
           return {static_cast<std::int64_t>(keys.state), ""};
+        case SortField::kStart:
+          return start_by_hand(keys, foretold.contains(slot) ? foretold.at(slot) : Ahead{});
         default:
           return {keys.submitted, ""};
       }
@@ -83,7 +101,7 @@ TEST(Table, ViewsThatFollowChangesEqualAListMadeByHand) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Random random(seed);
     Table table;
-    std::vector<JobQuery> queries(6);
+    std::vector<JobQuery> queries(8);
     queries[1].users = {"user1", "user2"};
     queries[1].sort = SortField::kGpus;
     queries[2].states = 1U << static_cast<int>(State::kRunning);
@@ -96,16 +114,30 @@ TEST(Table, ViewsThatFollowChangesEqualAListMadeByHand) {
     queries[5].queues = {"queue1"};
     queries[5].from = 1010;
     queries[5].to = 1040;
+    queries[6].sort = SortField::kStart;
+    queries[6].descending = false;
+    queries[7].sort = SortField::kStart;
+    queries[7].users = {"user1", "user3"};
     const Visible all{.all = true};
     const Visible some{.namespaces = {"a"}};
     std::vector<ViewPtr> views, narrow;
     std::vector<Slot> slots;
+    Foretold foretold;
     for (int step = 0; step < 400; ++step) {
       if (step == 50) {
         for (const JobQuery& query : queries) views.push_back(table.view(query, all));
         for (const JobQuery& query : queries) narrow.push_back(table.view(query, some));
       }
-      if (slots.empty() || random.chance(40)) {
+      if (random.chance(5)) {
+        std::vector<Ahead> ahead(table.slots());
+        foretold.clear();
+        for (const Slot slot : slots) {
+          if (random.chance(50)) ahead[slot].place = static_cast<std::int32_t>(random.below(9));
+          if (random.chance(50)) ahead[slot].start = static_cast<Millis>(900 + random.below(300));
+          if (table.keys(slot).state == State::kWaiting) foretold[slot] = ahead[slot];
+        }
+        table.expect(ahead, table.version());
+      } else if (slots.empty() || random.chance(40)) {
         Made made = make(table, random, step);
         slots.push_back(table.add(made.keys, made.texts));
       } else if (random.chance(70)) {
@@ -113,16 +145,18 @@ TEST(Table, ViewsThatFollowChangesEqualAListMadeByHand) {
         Made made = make(table, random, step);
         made.texts.id = table.texts(slot).id;
         table.set(slot, made.keys, made.texts);
+        if (made.keys.state != State::kWaiting) foretold.erase(slot);
       } else {
         const std::size_t at = random.below(slots.size());
         table.remove(slots[at]);
+        foretold.erase(slots[at]);
         slots.erase(slots.begin() + static_cast<std::ptrdiff_t>(at));
       }
     }
     for (std::size_t i = 0; i < queries.size(); ++i) {
-      EXPECT_EQ(shown(table, *views[i], queries[i]), by_hand(table, queries[i], all))
+      EXPECT_EQ(shown(table, *views[i], queries[i]), by_hand(table, queries[i], all, foretold))
           << "seed " << seed << " query " << i;
-      EXPECT_EQ(shown(table, *narrow[i], queries[i]), by_hand(table, queries[i], some))
+      EXPECT_EQ(shown(table, *narrow[i], queries[i]), by_hand(table, queries[i], some, foretold))
           << "seed " << seed << " query " << i;
       std::int32_t sum = 0;
       for (const std::int32_t count : views[i]->counts()) sum += count;
@@ -148,6 +182,33 @@ TEST(Table, PagesJoinWithoutGapOrDouble) {
   }
   EXPECT_EQ(joined, table.page(*view, query, {0, 100}).rows);
   EXPECT_EQ(joined.size(), table.page(*view, query, {0, 1}).total);
+}
+
+TEST(Table, WhatIsForetoldLateDoesNotTouchRowsThatHaveChangedMeanwhile) {
+  Random random(5);
+  Table table;
+  JobQuery query;
+  query.sort = SortField::kStart;
+  query.descending = false;
+  std::vector<Slot> slots;
+  for (int i = 0; i < 3; ++i) {
+    Made made = make(table, random, i);
+    made.keys.state = State::kWaiting;
+    made.keys.started = 0;
+    slots.push_back(table.add(made.keys, made.texts));
+  }
+  const ViewPtr view = table.view(query, {.all = true});
+  table.expect({{.start = 30}, {.start = 10}, {.start = 20}}, table.version());
+  EXPECT_EQ(view->order(), (std::vector<Slot>{slots[1], slots[2], slots[0]}));
+  const std::uint64_t since = table.version();
+  // Another job has come to the place of the first one.
+  Made made = make(table, random, 9);
+  made.keys.state = State::kWaiting;
+  made.keys.started = 0;
+  table.remove(slots[0]);
+  ASSERT_EQ(table.add(made.keys, made.texts), slots[0]);
+  table.expect({{.start = 5}, {.start = 40}, {.start = 20}}, since);
+  EXPECT_EQ(view->order(), (std::vector<Slot>{slots[2], slots[1], slots[0]}));
 }
 
 TEST(Table, ARowThatDoesNotChangeKeepsItsVersion) {

@@ -5,6 +5,7 @@
 
 #include "answers/visitor.h"
 #include "base/strings.h"
+#include "portal/api/timeline.h"
 #include "portal/topics/topics.h"
 #include "portal/topics/waiting.h"
 
@@ -18,6 +19,9 @@ struct GanttQuery {
   std::size_t limit = 200;
 };
 
+/// By id of the job.
+using FormerRuns = std::map<std::string, std::vector<Former>>;
+
 struct Lane {
   std::int64_t gpus = 0;
   std::map<std::string, json::Object> bars;  // by job and start
@@ -25,8 +29,11 @@ struct Lane {
 
 class GanttSource final : public Source {
  public:
-  GanttSource(World& world, VisiblePtr visible, GanttQuery query)
-      : world_(world), visible_(std::move(visible)), query_(std::move(query)) {}
+  GanttSource(World& world, VisiblePtr visible, GanttQuery query, FormerRuns formers)
+      : world_(world),
+        visible_(std::move(visible)),
+        query_(std::move(query)),
+        formers_(std::move(formers)) {}
   std::uint64_t version() override {
     world_.forecasts.want();
     const std::uint64_t held = world_.options.reservations ? reservations().version : 0;
@@ -107,10 +114,21 @@ class GanttSource final : public Source {
                                    ? entry.facts.vc
                                    : world_.jobs.table().words().text(keys.queue);
       const bool waits = keys.state == State::kWaiting;
-      if (query_.by == "job") bar(lane, keys.submitted, waits ? 0 : keys.started, "queued", 0, 0);
+      // All other times are whole seconds: what starts in the second of its submission did not before.
+      Millis since = keys.submitted / 1000 * 1000;
+      if (const auto runs = formers_.find(entry.facts.id); runs != formers_.end()) {
+        for (const Former& run : runs->second) {
+          bar(lane, since, run.launched != 0 ? run.launched : run.completed, "queued", 0, 0);
+          if (run.launched != 0) bar(lane, run.launched, run.completed, "running", keys.gpus, 0);
+          since = run.completed;
+        }
+      }
+      if (query_.by == "job") bar(lane, since, waits ? 0 : keys.started, "queued", 0, 0);
       Millis expected = 0;
       for (const auto& [name, task] : entry.tasks) expected = std::max(expected, task.expected_end);
-      if (keys.started != 0) bar(lane, keys.started, keys.ended, "running", keys.gpus, expected);
+      const Millis ended =
+          keys.ended != 0 && entry.facts.run_ended != 0 ? entry.facts.run_ended : keys.ended;
+      if (keys.started != 0) bar(lane, keys.started, ended, "running", keys.gpus, expected);
       return;
     }
     for (const auto& [name, task] : entry.tasks) {
@@ -202,11 +220,10 @@ class GanttSource final : public Source {
   World& world_;
   VisiblePtr visible_;
   GanttQuery query_;
+  FormerRuns formers_;  // of some jobs that were asked for, when they were
 };
 
-}  // namespace
-
-Result<SourcePtr> gantt_topic(World& world, VisiblePtr visible, const json::Value& query) {
+Result<GanttQuery> parse_gantt_query(const json::Value& query) {
   GanttQuery parsed;
   const auto number = [](const json::Value& value) {
     return value.is_int64() ? value.get_int64() : parse_int(json::as_string(value)).value_or(0);
@@ -231,7 +248,33 @@ Result<SourcePtr> gantt_topic(World& world, VisiblePtr visible, const json::Valu
   }
   if (parsed.by != "node" && parsed.by != "vc" && parsed.by != "job")
     return fail(Code::kBadRequest, "by: wanted node, vc or job");
-  return SourcePtr(std::make_shared<GanttSource>(world, std::move(visible), std::move(parsed)));
+  return parsed;
+}
+
+/// For whom earlier attempts are looked up: a report of an experiment has a few jobs.
+constexpr std::size_t kFormersOf = 20;
+
+}  // namespace
+
+Task<Result<SourcePtr>> gantt_topic(World& world,
+                                    User user,
+                                    VisiblePtr visible,
+                                    json::Value query) {
+  auto parsed = parse_gantt_query(query);
+  if (!parsed) co_return fail(parsed.error());
+  FormerRuns formers;
+  for (std::size_t i = 0; parsed->by == "job" && i < std::min(parsed->jobs.size(), kFormersOf);
+       ++i) {
+    const std::string id = parsed->jobs[i];
+    const JobIndex::Entry* entry = world.jobs.find(id);
+    if (entry == nullptr || !entry->shown || !sees(*visible, *entry)) continue;
+    const Keys& keys = world.jobs.table().keys(entry->slot);
+    if (keys.kind != JobKind::kOpenPai || keys.retries_platform + keys.retries_user == 0) continue;
+    auto runs = co_await former_attempts(world, user, id);
+    formers[id] = std::move(runs);
+  }
+  co_return SourcePtr(std::make_shared<GanttSource>(
+      world, std::move(visible), std::move(*parsed), std::move(formers)));
 }
 
 }  // namespace muster::portal

@@ -27,6 +27,7 @@ class JobsSource final : public Source {
   std::uint64_t version() override {
     const bool waits = view_->counts()[static_cast<std::size_t>(State::kWaiting)] > 0;
     if (waits) world_.forecasts.want();
+    if (waits && query_.sort == SortField::kStart) world_.starts.want();
     return turns_.version(waits, view_->version() + (waits ? world_.forecasts.version() : 0));
   }
   [[nodiscard]] std::string shared_as() const override { return shared_as_; }

@@ -32,7 +32,10 @@ Task<Result<SourcePtr>> open_topic(World& world, User user, std::string topic, j
   if (topic == "jobs") co_return jobs_topic(world, user, visible, query);
   if (topic == "nodes") co_return nodes_topic(world, visible, query);
   if (topic == "events") co_return events_topic(world, visible, query);
-  if (topic == "gantt") co_return gantt_topic(world, visible, query);
+  if (topic == "gantt") {
+    auto source = co_await gantt_topic(world, user, visible, query);
+    co_return source;
+  }
   if (topic.starts_with("job/") || topic.starts_with("tasks/")) {
     const bool tasks = topic.starts_with("tasks/");
     const std::string id = topic.substr(tasks ? 6 : 4);

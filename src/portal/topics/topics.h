@@ -12,6 +12,7 @@
 #include "portal/live/source.h"
 #include "portal/options.h"
 #include "portal/session/rights.h"
+#include "portal/topics/starts.h"
 #include "portal/topics/tally.h"
 
 namespace muster::portal {
@@ -27,6 +28,7 @@ struct World {
   client::Informers& informers;
   Trail& trail;
   Forecasts& forecasts;
+  Starts& starts;
   const Options& options;
   [[nodiscard]] Millis now() const { return env.now().us / 1000; }
 };
@@ -50,7 +52,7 @@ SourcePtr tenants_topic(World& world, const User& user);
 Result<SourcePtr> nodes_topic(World& world, VisiblePtr visible, const json::Value& query);
 SourcePtr topology_topic(World& world, VisiblePtr visible);
 Result<SourcePtr> events_topic(World& world, VisiblePtr visible, const json::Value& query);
-Result<SourcePtr> gantt_topic(World& world, VisiblePtr visible, const json::Value& query);
+Task<Result<SourcePtr>> gantt_topic(World& world, User user, VisiblePtr visible, json::Value query);
 
 /// JobDetail of web/src/shapes/job.ts.
 std::string job_detail(World& world,

@@ -17,16 +17,19 @@ std::vector<std::string> gang_keys(const JobIndex::Entry& entry) {
   return keys;
 }
 
-const answers::Forecast* forecast_of(const World& world, const JobIndex::Entry& entry) {
-  if (!world.forecasts.offered()) return nullptr;
+const answers::Forecast* forecast_of(Forecasts& forecasts, const JobIndex::Entry& entry) {
+  if (!forecasts.offered()) return nullptr;
   const auto look = [&]() -> const answers::Forecast* {
     for (const std::string& key : gang_keys(entry)) {
-      if (const answers::Forecast* found = world.forecasts.find(key); found != nullptr)
-        return found;
+      if (const answers::Forecast* found = forecasts.find(key); found != nullptr) return found;
     }
     return nullptr;
   };
-  return world.forecasts.remembered(entry.slot, entry.version, look);
+  return forecasts.remembered(entry.slot, entry.version, look);
+}
+
+const answers::Forecast* forecast_of(const World& world, const JobIndex::Entry& entry) {
+  return forecast_of(world.forecasts, entry);
 }
 
 const JobIndex::Entry* job_of_gang(const World& world, const Visible& visible, std::string key) {

@@ -12,6 +12,7 @@ namespace muster::portal {
 std::vector<std::string> gang_keys(const JobIndex::Entry& entry);
 
 /// Null: nothing is foretold of it, or not yet.
+const answers::Forecast* forecast_of(Forecasts& forecasts, const JobIndex::Entry& entry);
 const answers::Forecast* forecast_of(const World& world, const JobIndex::Entry& entry);
 
 /// The job of a gang or pod "ns/name", also with a kind and a colon before it; null: none, or this user

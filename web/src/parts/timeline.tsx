@@ -71,7 +71,7 @@ function Picture({ data }: { data: Timeline }): JSX.Element {
   return (
     <div ref={box}><svg class="tl" width={W} height={bottom + 24} viewBox={`0 0 ${W} ${bottom + 24}`} role="img" aria-label={t('Timeline of attempts')}>
       <Hatches />
-      {ticks(from, to, Math.max(2, Math.floor((W - LEFT) / 90))).map((at, i) => <g key={at}><line class="grid-line" x1={x(at)} x2={x(at)} y1="16" y2={bottom} /><text x={x(at)} y="11" text-anchor="middle">{tickWord(at, i, data.now)}</text></g>)}
+      {ticks(from, to, Math.max(2, Math.floor((W - LEFT) / 90))).filter((at) => x(at) < W - 16).map((at, i) => <g key={at}><line class="grid-line" x1={x(at)} x2={x(at)} y1="16" y2={bottom} /><text x={x(at)} y="11" text-anchor="middle">{tickWord(at, i, data.now)}</text></g>)}
       {parts}
       {data.marks.filter((m) => m.kind === 'evicted').map((m) => (
         <g key={m.at}><line class="evicted" x1={x(m.at)} x2={x(m.at)} y1="18" y2={bottom} /><text class="evicted-text" x={x(m.at) - 5} y={bottom + 12} text-anchor="end">{t('evicted {time}', { time: clock(m.at, data.now) })}{m.by ? ` ${t('by {job}', { job: m.by })}` : ''}</text></g>

@@ -55,7 +55,7 @@ function File({ which }: { which: Which }): JSX.Element {
   const marks: Diagnostic[] = check && !check.ok ? [{ line: check.line, col: 1, path: '', severity: 'error', message: check.message }] : [];
   const changed = text !== file.text;
   return (
-    <div class="body submit" style={{ gridTemplateColumns: 'minmax(0, 1fr) minmax(280px, 440px)' }}>
+    <div class="body submit preview">
       <section class="card"><header><h2>{which === 'hived' ? t('Physical cluster and virtual clusters') : t('Policy of the scheduler')}</h2><span class="note">{changed ? t('changed, not applied') : file.present ? t('as it is now') : which === 'policy' ? t('the defaults are in force') : t('none yet')}</span>
         <span class="end acts">{versions.length ? <Drop label={t('Versions')} end>{(close) => versions.map((v) => <button key={v.version} class="item" onClick={() => { setText(v.text); close(); }}>{v.version} <span class="end">{v.user}, <Ago at={v.at} suffix /></span></button>)}</Drop> : null}<button class="button" onClick={() => void ask()}>{t('Check')}</button><button class="button first" disabled={!changed} onClick={() => void apply()}>{t('Apply')}</button></span></header>
         <div class="editor-frame"><Editor text={text} changed={setText} diagnostics={marks} label={which === 'hived' ? t('Virtual clusters (HiveD)') : t('Policy')} /></div></section>

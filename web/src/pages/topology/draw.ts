@@ -81,7 +81,29 @@ export function draw(c: CanvasRenderingContext2D, p: Plain, l: Layout, look: Loo
   c.restore();
 }
 
-/** Draws anew those blocks of the whole map that have a node that changed; the outlines of a selected job reach beyond them. */
+/** The cells of the selected job, over a picture of the whole map that is faint. */
+export function light(c: CanvasRenderingContext2D, p: Plain, l: Layout, look: Look, view: { x: number; y: number; w: number; h: number }): void {
+  const k = palette(c);
+  const fill = fillOf(p, k, look.by);
+  c.save();
+  c.translate(-view.x, -view.y);
+  for (const b of l.blocks) {
+    if (b.y + b.h < view.y || b.y > view.y + view.h || b.x + b.w < view.x || b.x > view.x + view.w) continue;
+    if (!b.nodes.some((n) => holds(p, n, look.selected))) continue;
+    if (l.head >= 14) { c.clearRect(b.x, b.y, b.w, l.head); heading(c, p, l, k, b); }
+    for (let i = 0; i < b.nodes.length; i++) if (holds(p, b.nodes[i]!, look.selected)) nodeRow(c, p, l, k, look, fill, b.nodes[i]!, b.x, b.y + l.head + i * l.row, true);
+    outline(c, p, l, k, look, b);
+  }
+  c.restore();
+}
+function holds(p: Plain, node: number, job: number): boolean {
+  for (let g = p.first[node]!; g < p.first[node + 1]!; g++) if (Math.abs(p.owner[g]!) === job) return true;
+  return false;
+}
+/** How much of a cell that is not meant is left. */
+export const FAINT = 0.3;
+
+/** Draws anew those blocks of the whole map that have a node that changed. */
 export function redraw(c: CanvasRenderingContext2D, p: Plain, l: Layout, look: Look, margin: number): void {
   for (const b of l.blocks) {
     if (!b.nodes.some((n) => p.changed.has(n))) continue;
@@ -115,11 +137,11 @@ function heading(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, b
 let family = '';
 const font = (): string => (family ||= getComputedStyle(document.body).fontFamily);
 
-function nodeRow(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, look: Look, fill: (o: number) => string, node: number, x0: number, y: number): void {
+function nodeRow(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, look: Look, fill: (o: number) => string, node: number, x0: number, y: number, lit = false): void {
   const off = p.states[node] !== 0;
   const first = p.first[node]!;
   const count = Math.min(l.columns, p.first[node + 1]! - first);
-  if (l.label) {
+  if (l.label && !lit) {
     c.globalAlpha = 1;
     c.fillStyle = off ? k.text3 : k.text2;
     c.font = `400 11px ${l.level === 'node' ? font() : 'ui-monospace, "Liberation Mono", monospace'}`;
@@ -135,9 +157,10 @@ function nodeRow(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, l
     if (gap === 0 || (l.level === 'node' && o > 0)) while (i + run < count && p.owner[first + i + run] === o && p.bad.has(first + i + run) === p.bad.has(g)) run++;
     const x = x0 + l.label + i * l.cell;
     const w = run * l.cell - gap;
-    c.globalAlpha = dims(p, look, g, off) ? 0.3 : 1;
-    cell(c, p, l, k, look, fill, { g, o, off, x, y, w, h });
     i += run;
+    if (lit && Math.abs(o) !== look.selected) continue;
+    c.globalAlpha = dims(p, look, g, off) ? FAINT : 1;
+    cell(c, p, l, k, look, fill, { g, o, off, x, y, w, h });
   }
   c.globalAlpha = 1;
   if (look.cursor >= first && look.cursor < first + count) { c.strokeStyle = k.accent; c.lineWidth = 2; c.strokeRect(x0 + l.label + (look.cursor - first) * l.cell - 1, y - 1, l.cell - gap + 2, h + 2); }
@@ -173,7 +196,12 @@ function cell(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, look
     c.globalAlpha *= Math.min(1, 0.15 + (p.at - p.freed[q.g]!) / 36e6);
     c.fillStyle = k.waiting;
     c.fillRect(q.x, q.y, q.w, q.h);
-  } else if (small) { c.fillStyle = k.line; c.fillRect(q.x, q.y, q.w, q.h); } else { c.strokeStyle = k.line2; c.lineWidth = 1; c.strokeRect(q.x + 0.5, q.y + 0.5, q.w - 1, q.h - 1); }
+  } else if (small) { c.fillStyle = k.line; c.fillRect(q.x, q.y, q.w, q.h); } else if (l.level === 'cluster') {
+    // The same outline, in a fraction of the time: there are tens of thousands of them.
+    c.fillStyle = k.line2;
+    c.fillRect(q.x, q.y, q.w, q.h);
+    c.clearRect(q.x + 1, q.y + 1, q.w - 2, q.h - 2);
+  } else { c.strokeStyle = k.line2; c.lineWidth = 1; c.strokeRect(q.x + 0.5, q.y + 0.5, q.w - 1, q.h - 1); }
 }
 function band(c: CanvasRenderingContext2D, p: Plain, k: Palette, q: One, oppo: boolean): void {
   const j = p.jobs[q.o - 1];
@@ -217,8 +245,11 @@ function brackets(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, 
   }
 }
 function outline(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, look: Look, b: Layout['blocks'][number]): void {
+  // Between small cells there is room for one pixel, and a wider line would hide them; the smallest have none.
+  if (l.cell < 5) return;
+  const tight = l.cell < 12;
   c.strokeStyle = k.text;
-  c.lineWidth = 1.5;
+  c.lineWidth = tight ? 1 : 1.5;
   c.globalAlpha = 1;
   for (let i = 0; i < b.nodes.length; i++) {
     const node = b.nodes[i]!;
@@ -226,7 +257,8 @@ function outline(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, l
     if (has(node)) {
       let n = 1;
       while (has(b.nodes[i + n])) n++;
-      c.strokeRect(b.x + l.label - 2.5, b.y + l.head + i * l.row - 2.5, l.columns * l.cell + 3, n * l.row + 2);
+      if (tight) c.strokeRect(b.x + l.label - 0.5, b.y + l.head + i * l.row - 0.5, l.columns * l.cell, n * l.row);
+      else c.strokeRect(b.x + l.label - 2.5, b.y + l.head + i * l.row - 2.5, l.columns * l.cell + 3, n * l.row + 2);
       i += n - 1;
       continue;
     }
@@ -234,7 +266,8 @@ function outline(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, l
       if (p.owner[g] !== look.selected) continue;
       let n = 1;
       while (g + n < p.first[node + 1]! && p.owner[g + n] === look.selected) n++;
-      c.strokeRect(b.x + l.label + (g - p.first[node]!) * l.cell - 1.5, b.y + l.head + i * l.row - 1.5, n * l.cell + 1, l.row);
+      if (tight) c.strokeRect(b.x + l.label + (g - p.first[node]!) * l.cell - 0.5, b.y + l.head + i * l.row - 0.5, n * l.cell, l.row);
+      else c.strokeRect(b.x + l.label + (g - p.first[node]!) * l.cell - 1.5, b.y + l.head + i * l.row - 1.5, n * l.cell + 1, l.row);
       g += n - 1;
     }
   }

@@ -16,8 +16,8 @@ import { has } from '../../state/session';
 import { shownTheme } from '../../state/theme';
 import { withQuery } from '../../state/url';
 import { t } from '../../text';
-import { draw, redraw, type ColourBy, type Look } from './draw';
-import { fit, hit, layout, levelOf, placeOf, type Grouping, type Hit } from './layout';
+import { draw, FAINT, light, redraw, type ColourBy, type Look } from './draw';
+import { fit, hit, layout, levelOf, placeOf, type Grouping, type Hit, type Layout } from './layout';
 import { CellTree, useCells } from './tree';
 import { MapTable } from './table';
 import { nodeOf, patched, plain, cellsOf, type Plain } from './unpack';
@@ -66,14 +66,14 @@ function MapPage({ map, turn, states }: { map: Plain; turn: number; states: numb
   const [shownCell, setShown] = useState(6);
   return (
     <>
-      <div class="head"><h1 tabIndex={-1}>{t('Topology')}</h1><span class="sub">{t('{nodes} nodes, {gpus} GPUs, {used} in use', { nodes: num(s.nodes.length), gpus: num(total), used: num(sums.used) })}</span>
+      <div class="head"><h1 tabIndex={-1}>{t('Topology')}</h1>{/* In the place of the numbers: among the filters it would push the map down under the pointer. */}
+        {selected ? <span class="chip"><button>{t('Job')}<b>{s.jobs[selected - 1]!.name}</b></button><button class="x" aria-label={t('Clear selection')} onClick={() => set({ sel: null })}>×</button></span> : <span class="sub">{t('{nodes} nodes, {gpus} GPUs, {used} in use', { nodes: num(s.nodes.length), gpus: num(total), used: num(sums.used) })}</span>}
         <span class="acts">{narrow && has('cells') ? <button class="button" aria-pressed={tree} onClick={() => set({ tree: tree ? null : 'physical' })}><Icon name="tree" />{t('Cell tree')}</button> : null}<button class="button" onClick={() => set({ tree: narrow ? null : param('tree') || null, view: asTable ? 'map' : 'table' })}>{asTable ? t('As map') : t('As table')}</button>{asTable ? null : <button class="button" onClick={() => canvas.current?.toBlob((b) => { if (b) save('topology.png', 'image/png', b); })}><Icon name="image" />{t('Save PNG')}</button>}</span></div>
       <div class="filters">
         <span class="faint">{t('Colour')}</span>
         <Choice name={t('Colour')} of={[['job', t('Job')], ['vc', t('VC')], ['prio', t('Priority')], ['state', t('Status')], ['idle', t('Idle time')]] as const} value={by} set={(v) => set({ colour: v === 'job' ? null : v }, true)} />
         {s.racks.length || s.chains.length ? <><span class="faint less">{t('Group')}</span>
         <span class="less"><Choice name={t('Group')} of={[...(s.racks.length ? [['rack', t('Rack')] as const] : []), ...(s.chains.length ? [['chain', t('Cell chain')] as const] : []), ['model', t('Model')]]} value={group} set={(v) => set({ group: v }, true)} /></span></> : null}
-        {selected ? <span class="chip"><button>{t('Job')}<b>{s.jobs[selected - 1]!.name}</b></button><button class="x" aria-label={t('Clear selection')} onClick={() => set({ sel: null })}>×</button></span> : null}
         <span class="grow" />
         {asTable ? null : <><span class="faint less">{t('Zoom')}</span><span class="less"><Choice name={t('Zoom')} of={[['cluster', t('Cluster')], ['rack', t('Rack')], ['node', t('Node')]] as const} value={levelOf(shownCell)} set={(v) => zoomTo?.(v === 'cluster' ? Math.min(12, shownCell) : v === 'rack' ? 21 : 52)} /></span></>}
       </div>
@@ -119,26 +119,36 @@ function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom 
     const whole = wholeMap(ratio);
     if (!whole) { draw(c, map, l, { ...look, cursor }, view); return; }
     c.clearRect(0, 0, size.w, size.h);
+    if (look.selected) c.globalAlpha = FAINT;
     c.drawImage(whole, -view.x - MARGIN, -view.y - MARGIN, whole.width / ratio, whole.height / ratio);
+    c.globalAlpha = 1;
+    if (look.selected) light(c, map, l, { ...look, cursor }, view);
   };
-  // From afar the map is drawn once for each change and moved while panning; near, only what is on screen is drawn.
+  // From afar the map is drawn once for each change and moved while panning, and a selection is laid over it; near, only what is on screen is drawn.
   const far = useRef<{ key: unknown[]; canvas: HTMLCanvasElement } | null>(null);
+  // While somebody zooms, each step is another layout, of which only what is on screen is drawn.
+  const still = useRef<Layout | null>(null);
+  useEffect(() => {
+    const timer = setTimeout(() => { still.current = l; paint(); }, 200);
+    return () => clearTimeout(timer);
+  }, [l, size]);
   const wholeMap = (ratio: number): HTMLCanvasElement | null => {
     const w = l.width + 2 * MARGIN;
     const h = l.height + 2 * MARGIN;
     if (l.level !== 'cluster' || w * h * ratio * ratio > 24e6) return null;
-    const key = [map.nodes, l, ratio, theme, look.by, look.selected, look.only, cursor];
+    if (far.current && far.current.key[1] !== l && still.current !== l) return null;
+    const all = { ...look, selected: 0, cursor };
+    const key = [map.nodes, l, ratio, theme, look.by, look.only, cursor];
     if (far.current && key.every((k, i) => k === far.current!.key[i])) {
-      const c = far.current.canvas.getContext('2d')!;
-      if (!look.selected) redraw(c, map, l, { ...look, cursor }, MARGIN);
-      if (!look.selected || !map.changed.size) return far.current.canvas;
+      redraw(far.current.canvas.getContext('2d')!, map, l, all, MARGIN);
+      return far.current.canvas;
     }
     const canvas = far.current?.canvas ?? document.createElement('canvas');
     canvas.width = w * ratio;
     canvas.height = h * ratio;
     const c = canvas.getContext('2d')!;
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    draw(c, map, l, { ...look, cursor }, { x: -MARGIN, y: -MARGIN, w, h });
+    draw(c, map, l, all, { x: -MARGIN, y: -MARGIN, w, h });
     map.changed.clear();
     far.current = { key, canvas };
     return canvas;
