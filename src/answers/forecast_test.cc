@@ -112,6 +112,19 @@ TEST(Check03, TheSameStateAndQuestionGiveTheSameBytes) {
   EXPECT_EQ(e.digest(), before);
 }
 
+TEST(Check03, WhereAllIsDeclaredOneCourseIsPlayedAndCountsForAll) {
+  const Engine e = two_busy(1h, 2h);
+  int played = 0;
+  Ask ask;
+  ask.go_on = [&] {
+    ++played;
+    return true;
+  };
+  const Forecasts all = forecast_all(e, kNow + 1min, SharedDraws(e, kNow + 1min), ask);
+  EXPECT_EQ(all.draws, 40);
+  EXPECT_EQ(played, 1);
+}
+
 TEST(Check03, CoursesPlayedInPartsSayWhatAllSayAtOnce) {
   const Engine e = learned_world();
   const Time now = kNow + 20min;
