@@ -71,10 +71,19 @@ const Survival& SharedDraws::survival(std::uint32_t level) const {
   return *made;
 }
 
+std::int32_t SharedDraws::part_of(std::uint64_t level, std::int32_t draw) const {
+  if (draw >= draws_) return normal_from(even_bits_of(seed_, draw, draws_, level));
+  std::vector<std::int32_t>& parts = parts_[level];
+  while (parts.size() <= static_cast<std::size_t>(draw))
+    parts.push_back(
+        normal_from(even_bits_of(seed_, static_cast<std::int32_t>(parts.size()), draws_, level)));
+  return parts[static_cast<std::size_t>(draw)];
+}
+
 double SharedDraws::share(std::uint64_t level, const std::string& gang, std::int32_t draw) const {
   const std::uint64_t name = engine::hash_name(gang);
   if (shared_ == 0) return (static_cast<double>(bits_of(seed_, draw, name)) + 0.5) / 4294967296.0;
-  const std::int64_t of_level = normal_from(even_bits_of(seed_, draw, draws_, level));
+  const std::int64_t of_level = part_of(level, draw);
   const std::int64_t of_gang = normal_from(even_bits_of(seed_, draw, draws_, name));
   const std::int64_t z = (kSharedPart * of_level + kOwnPart * of_gang) / kOne;
   return (static_cast<double>(share_below(static_cast<std::int32_t>(z))) + 0.5) / 4294967296.0;

@@ -42,6 +42,8 @@ class SharedDraws : public Lasting {
   [[nodiscard]] const Survival& survival(std::uint32_t level) const;
   [[nodiscard]] const Survival& declarations(std::uint64_t user) const;
   [[nodiscard]] double share(std::uint64_t level, const std::string& gang, std::int32_t draw) const;
+  /// The part of a draw that all of a level have in common.
+  [[nodiscard]] std::int32_t part_of(std::uint64_t level, std::int32_t draw) const;
   [[nodiscard]] Drawn declared(const engine::GangView& gang, Duration age, double u) const;
   [[nodiscard]] Drawn learned(const engine::GangView& gang,
                               std::uint32_t level,
@@ -55,6 +57,7 @@ class SharedDraws : public Lasting {
   mutable std::unordered_map<std::uint32_t, std::unique_ptr<Survival>> survivals_;  // by level
   /// By user: how long runs took, in thousandths of what was declared; empty: nothing is known.
   mutable std::unordered_map<std::uint64_t, std::unique_ptr<Survival>> declarations_;
+  mutable std::unordered_map<std::uint64_t, std::vector<std::int32_t>> parts_;  // by level and draw
 };
 
 }  // namespace muster::answers

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "answers/quantiles.h"
@@ -17,36 +18,73 @@ using Ix = sim::Course::Ix;
 
 constexpr std::size_t kWaitsForMax = 5;
 
-class Forecaster {
+}  // namespace
+
+class Courses::Played {
  public:
-  Forecaster(const engine::Engine& engine, Time now, const Lasting& lasting, const Ask& ask)
-      : engine_(engine),
-        now_(now),
+  Played(const engine::Engine& engine, Time now, const Lasting& lasting, Ask ask)
+      : now_(now),
         lasting_(lasting),
-        ask_(ask),
+        ask_(std::move(ask)),
         cast_(std::make_shared<const sim::Cast>(engine)) {
-    settings_.quantum = ask.quantum;
-    settings_.grace = ask.grace;
+    settings_.quantum = ask_.quantum;
+    settings_.grace = ask_.grace;
+    known_.revision = engine.digest();
+    choose(engine);
+    if (asked_.empty()) return;
+    begin_.emplace(engine.rehearsal());
+    // Where every end is settled all courses are one, and it may be played to the second.
+    certain_ = std::all_of(cast_->gangs.begin(), cast_->gangs.end(), [&](const auto& g) {
+      const Duration age = g.started ? std::max(Duration{}, now_ - g.started) : Duration{};
+      return lasting_.draw(g, age, 0).certain;
+    });
+    if (certain_) settings_.quantum = Duration{};
   }
 
-  Forecasts run() {
-    out_.revision = engine_.digest();
-    choose();
-    play();
-    for (std::size_t i = 0; i < asked_.size(); ++i) conclude(i);
-    if (ask_.gantt && out_.draws > 0) draw_gantt();
-    return std::move(out_);
+  void play(std::int32_t draws) {
+    while (!over() && known_.draws < draws) {
+      if (ask_.go_on && !ask_.go_on()) {
+        known_.cut = true;
+        break;
+      }
+      Rehearsal course(*begin_, cast_, now_, settings_, lasting_, known_.draws, asked_);
+      course.play(now_ + ask_.horizon);
+      do {
+        note(course);
+        ++known_.draws;
+      } while (certain_ && known_.draws < ask_.draws);
+    }
+  }
+
+  [[nodiscard]] bool over() const {
+    return asked_.empty() || known_.cut || known_.draws >= ask_.draws;
+  }
+
+  [[nodiscard]] Forecasts told() const {
+    Forecasts out = known_;
+    for (std::size_t i = 0; i < asked_.size(); ++i) conclude(i, out.jobs[job_of_[i]]);
+    if (ask_.gantt && out.draws > 0) draw_gantt(out);
+    return out;
   }
 
  private:
+  /// Of a gang in one course.
+  struct Stretch {
+    Time start, end;
+    Drawn drawn;
+  };
   struct Noted {
     std::vector<Time> starts, ends;
     std::array<double, 3> ended_before{};  ///< Shares of the courses' GPU time, by Source.
     std::map<Ix, std::int32_t> after;      ///< In how many courses.
   };
 
+  /// Who waits, by queue and gang.
+  using Lines = std::map<std::string, std::map<std::string, engine::WaitView>>;
+
   /// Who is asked about, and what is known without a course.
-  void choose() {
+  void choose(const engine::Engine& engine) {
+    Lines lines;
     std::vector<std::string> keys = ask_.jobs;
     if (keys.empty()) {
       for (const engine::GangView& g : cast_->gangs) {
@@ -57,12 +95,12 @@ class Forecaster {
       Forecast f;
       f.job = key;
       f.asked = now_;
-      f.revision = out_.revision;
+      f.revision = known_.revision;
       f.start.horizon = now_ + ask_.horizon;
       const auto found = cast_->by_key.find(key);
       if (found == cast_->by_key.end()) {
         f.start.because = "nothing of it waits or runs";
-        out_.jobs.push_back(std::move(f));
+        known_.jobs.push_back(std::move(f));
         continue;
       }
       const engine::GangView& g = cast_->gangs[found->second];
@@ -70,24 +108,27 @@ class Forecaster {
       f.since = g.created;
       f.state = g.waiting ? State::kWaits : State::kRuns;
       if (g.waiting) {
-        describe_wait(g, f);
+        describe_wait(engine, g, lines, f);
         if (f.start.because.empty()) {
           asked_.push_back(found->second);
-          job_of_.push_back(out_.jobs.size());
+          job_of_.push_back(known_.jobs.size());
         }
       } else {
         f.start.because = "it runs";
       }
-      out_.jobs.push_back(std::move(f));
+      known_.jobs.push_back(std::move(f));
     }
     noted_.resize(asked_.size());
   }
 
   /// Its place, and whether any end of other work would help it.
-  void describe_wait(const engine::GangView& g, Forecast& f) {
-    auto [line, fresh] = lines_.try_emplace(g.queue);
+  void describe_wait(const engine::Engine& engine,
+                     const engine::GangView& g,
+                     Lines& lines,
+                     Forecast& f) const {
+    auto [line, fresh] = lines.try_emplace(g.queue);
     if (fresh) {
-      for (engine::WaitView& w : engine_.waiting(g.queue, cast_->gangs.size())) {
+      for (engine::WaitView& w : engine.waiting(g.queue, cast_->gangs.size())) {
         std::string key = w.key;
         line->second.emplace(std::move(key), std::move(w));
       }
@@ -96,37 +137,11 @@ class Forecaster {
     if (const auto wait = line->second.find(g.key); wait != line->second.end()) {
       f.place = wait->second.rank + 1;
       f.refusal = wait->second.refusal;
-    } else if (const auto why = engine_.why(g.key)) {
+    } else if (const auto why = engine.why(g.key)) {
       f.refusal = why->refusal;
     }
     if (f.refusal.until) f.start.not_before = f.refusal.until;
     if (engine::is_never(f.refusal.reason)) f.start.because = engine::describe(f.refusal);
-  }
-
-  void play() {
-    if (asked_.empty()) return;
-    // Where every end is settled all courses are one, and it may be played to the second.
-    bool certain = true;
-    for (const engine::GangView& g : cast_->gangs) {
-      const Duration age = g.started ? std::max(Duration{}, now_ - g.started) : Duration{};
-      certain = certain && lasting_.draw(g, age, 0).certain;
-      if (!certain) break;
-    }
-    if (certain) settings_.quantum = Duration{};
-    for (std::int32_t draw = 0; out_.draws < ask_.draws; ++draw) {
-      if (ask_.go_on && !ask_.go_on()) {
-        out_.cut = true;
-        break;
-      }
-      Rehearsal course(engine_, cast_, now_, settings_, lasting_, draw, asked_);
-      course.play(now_ + ask_.horizon);
-      note(course);
-      ++out_.draws;
-      while (certain && out_.draws < ask_.draws) {
-        note(course);
-        ++out_.draws;
-      }
-    }
   }
 
   void note(const Rehearsal& course) {
@@ -149,17 +164,17 @@ class Forecaster {
       }
     }
     starts_.push_back(std::move(starts));
-    std::vector<std::pair<Time, Drawn>> ends;
+    std::vector<Stretch> gangs;
+    gangs.reserve(cast_->gangs.size());
     for (Ix g = 0; g < cast_->gangs.size(); ++g)
-      ends.emplace_back(course.end_of(g), course.drawn(g));
-    ends_.push_back(std::move(ends));
+      gangs.push_back({course.start_of(g), course.end_of(g), course.drawn(g)});
+    stretches_.push_back(std::move(gangs));
   }
 
-  void conclude(std::size_t i) {
-    Forecast& f = out_.jobs[job_of_[i]];
+  void conclude(std::size_t i, Forecast& f) const {
     const Noted& noted = noted_[i];
-    const auto draws = static_cast<std::size_t>(out_.draws);
-    f.start.draws = out_.draws;
+    const auto draws = static_cast<std::size_t>(known_.draws);
+    f.start.draws = known_.draws;
     if (draws == 0) {
       f.start.because = "there was no time to work it out";
       return;
@@ -192,7 +207,7 @@ class Forecaster {
     add_waits_for(noted, f);
   }
 
-  void add_waits_for(const Noted& noted, Forecast& f) {
+  void add_waits_for(const Noted& noted, Forecast& f) const {
     std::vector<std::pair<std::int32_t, Ix>> order;
     for (const auto& [gang, courses] : noted.after) order.emplace_back(-courses, gang);
     std::sort(order.begin(), order.end());
@@ -201,26 +216,26 @@ class Forecaster {
       WaitsFor w;
       w.job = cast_->gangs[gang].key;
       w.gpu_milli = cast_->gangs[gang].device_milli;
-      w.share = static_cast<double>(-negative) / static_cast<double>(out_.draws);
+      w.share = static_cast<double>(-negative) / static_cast<double>(known_.draws);
       std::vector<Time> ends;
       std::int32_t guessed = 0, declared = 0;
-      for (const auto& course : ends_) {
-        const auto& [end, drawn] = course[gang];
+      for (const auto& course : stretches_) {
+        const auto& [start, end, drawn] = course[gang];
         if (end) ends.push_back(end);
         guessed += drawn.source == Source::kGuessed ? 1 : 0;
         declared += drawn.source == Source::kDeclared ? 1 : 0;
         w.runs = std::max(w.runs, drawn.runs);
       }
-      w.basis = declared == out_.draws      ? Basis::kKnown
-                : guessed * 5 <= out_.draws ? Basis::kLearned
-                                            : Basis::kNone;
+      w.basis = declared == known_.draws      ? Basis::kKnown
+                : guessed * 5 <= known_.draws ? Basis::kLearned
+                                              : Basis::kNone;
       if (w.basis != Basis::kNone) w.end = quantiles(std::move(ends), starts_.size());
       f.waits_for.push_back(std::move(w));
     }
   }
 
-  /// The course whose starts are nearest to the middle, played once more.
-  void draw_gantt() {
+  /// The course whose starts are nearest to the middle.
+  void draw_gantt(Forecasts& out) const {
     std::vector<Time> middle;
     for (std::size_t i = 0; i < asked_.size(); ++i) {
       std::vector<Time> all;
@@ -239,43 +254,44 @@ class Forecaster {
       least = off;
       best = d;
     }
-    Rehearsal course(
-        engine_, cast_, now_, settings_, lasting_, static_cast<std::int32_t>(best), asked_);
-    course.play(now_ + ask_.horizon);
     for (Ix g = 0; g < cast_->gangs.size(); ++g) {
-      if (!course.start_of(g)) continue;
+      const auto& [start, end, drawn] = stretches_[best][g];
+      if (!start) continue;
       const engine::GangView& view = cast_->gangs[g];
-      out_.gantt.push_back({view.key,
-                            view.queue,
-                            view.device_milli,
-                            course.start_of(g),
-                            course.end_of(g),
-                            view.running});
+      out.gantt.push_back({view.key, view.queue, view.device_milli, start, end, view.running});
     }
   }
 
-  const engine::Engine& engine_;
   Time now_;
   const Lasting& lasting_;
-  const Ask& ask_;
+  const Ask ask_;
   std::shared_ptr<const sim::Cast> cast_;
+  std::optional<engine::Engine> begin_;  ///< What every course begins with.
   sim::Course::Settings settings_;
-  Forecasts out_;
+  bool certain_ = false;
+  Forecasts known_;  ///< What no course has a say in, and how many have been played.
   std::vector<Ix> asked_;
-  std::vector<std::size_t> job_of_;  ///< By asked: in out_.jobs.
+  std::vector<std::size_t> job_of_;  ///< By asked: in known_.jobs.
   std::vector<Noted> noted_;
-  std::vector<std::vector<Time>> starts_;                                 ///< By course and asked.
-  std::vector<std::vector<std::pair<Time, Drawn>>> ends_;                 ///< By course and gang.
-  std::map<std::string, std::map<std::string, engine::WaitView>> lines_;  ///< By queue and gang.
+  std::vector<std::vector<Time>> starts_;        ///< By course and asked.
+  std::vector<std::vector<Stretch>> stretches_;  ///< By course and gang.
 };
 
-}  // namespace
+Courses::Courses(const engine::Engine& engine, Time now, const Lasting& lasting, Ask ask)
+    : played_(std::make_unique<Played>(engine, now, lasting, std::move(ask))) {}
+Courses::~Courses() = default;
+
+void Courses::play(std::int32_t draws) { played_->play(draws); }
+bool Courses::over() const { return played_->over(); }
+Forecasts Courses::told() const { return played_->told(); }
 
 Forecasts forecast_all(const engine::Engine& engine,
                        Time now,
                        const Lasting& lasting,
                        const Ask& ask) {
-  return Forecaster(engine, now, lasting, ask).run();
+  Courses courses(engine, now, lasting, ask);
+  courses.play(ask.draws);
+  return courses.told();
 }
 
 Forecast forecast(const engine::Engine& engine, Time now, const Lasting& lasting, const Ask& ask) {

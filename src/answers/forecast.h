@@ -5,7 +5,8 @@
 /// the same answer, and the engine is left as it was.
 #pragma once
 
-#include <string>
+#include <cstdint>
+#include <memory>
 
 #include "answers/lasting.h"
 #include "answers/shapes.h"
@@ -13,6 +14,28 @@
 #include "engine/engine.h"
 
 namespace muster::answers {
+
+/// The courses of one question, played a few at a time: what some of them say can be told while the
+/// others are played. On any thread, one at a time; after the construction the engine may go on.
+class Courses {
+ public:
+  /// The durations must outlive it.
+  Courses(const engine::Engine& engine, Time now, const Lasting& lasting, Ask ask);
+  ~Courses();
+  Courses(const Courses&) = delete;
+  Courses& operator=(const Courses&) = delete;
+
+  /// Until so many have been played in all, or until Ask::go_on ends it.
+  void play(std::int32_t draws);
+  /// All that were asked for have been played, or none will be any more.
+  [[nodiscard]] bool over() const;
+  /// What those that have been played say.
+  [[nodiscard]] Forecasts told() const;
+
+ private:
+  class Played;
+  std::unique_ptr<Played> played_;
+};
 
 /// For the jobs asked about; those that are unknown or do not wait say so.
 Forecasts forecast_all(const engine::Engine& engine,

@@ -112,6 +112,41 @@ TEST(Check03, TheSameStateAndQuestionGiveTheSameBytes) {
   EXPECT_EQ(e.digest(), before);
 }
 
+TEST(Check03, WhereAllIsDeclaredOneCourseIsPlayedAndCountsForAll) {
+  const Engine e = two_busy(1h, 2h);
+  int played = 0;
+  Ask ask;
+  ask.go_on = [&] {
+    ++played;
+    return true;
+  };
+  const Forecasts all = forecast_all(e, kNow + 1min, SharedDraws(e, kNow + 1min), ask);
+  EXPECT_EQ(all.draws, 40);
+  EXPECT_EQ(played, 1);
+}
+
+TEST(Check03, CoursesPlayedInPartsSayWhatAllSayAtOnce) {
+  const Engine e = learned_world();
+  const Time now = kNow + 20min;
+  const SharedDraws lasting(e, now);
+  Ask ask;
+  ask.gantt = true;
+  const Forecasts whole = forecast_all(e, now, lasting, ask);
+  Courses courses(e, now, lasting, ask);
+  courses.play(8);
+  EXPECT_FALSE(courses.over());
+  const Forecasts first = courses.told();
+  Ask few = ask;
+  few.draws = 8;
+  EXPECT_EQ(first.draws, 8);
+  EXPECT_EQ(spell(first), spell(forecast_all(e, now, lasting, few)));
+  EXPECT_NE(spell(first), spell(whole));
+  courses.play(ask.draws);
+  EXPECT_TRUE(courses.over());
+  EXPECT_EQ(spell(courses.told()), spell(whole));
+  EXPECT_EQ(courses.told().gantt.size(), 14U);
+}
+
 TEST(Check03, AnotherProcessGivesTheSameBytes) {
   // This test, run once more by itself, writes what it says into a file.
   constexpr const char* kInto = "MUSTER_TEST_SAYS_INTO";

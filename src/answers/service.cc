@@ -256,10 +256,15 @@ Result<Recorder*> Service::recorder() const {
   return recorder_;
 }
 
-std::string Service::name_for(const Visitor& visitor, std::string_view gang) const {
+std::string Service::job_of(std::string_view gang) const {
   std::string job = recorder_ != nullptr ? recorder_->job_of_gang(gang) : "";
   if (job.empty())
     job = gang.substr(gang.find(':') == std::string_view::npos ? 0 : gang.find(':') + 1);
+  return job;
+}
+
+std::string Service::name_for(const Visitor& visitor, std::string_view gang) const {
+  const std::string job = job_of(gang);
   return visitor.may("get", "forecasts", job.substr(0, job.find('/'))) ? job
                                                                        : std::string(kAnothersJob);
 }
@@ -271,6 +276,25 @@ std::string Service::called(std::string_view job) const {
   return std::string(kube::label(*tracked->object, kube::names::pai::kRelease));
 }
 
+Task<std::shared_ptr<const Service::Names>> Service::names_in(OutlookPtr outlook) {
+  if (names_ && names_->of.lock() == outlook) co_return names_;
+  const auto made = std::make_shared<Names>();
+  made->of = outlook;
+  const std::vector<Forecast>& jobs = outlook->forecasts.jobs;
+  made->by_name.reserve(jobs.size());
+  Pace pace(env_);
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    if (pace.over()) co_await pace.rest();
+    const std::string job = job_of(jobs[i].job);
+    const std::string name = job.substr(job.rfind('/') + 1);
+    made->by_name[name].push_back(i);
+    if (const std::string other = called(job); !other.empty() && other != name)
+      made->by_name[other].push_back(i);
+  }
+  names_ = made;
+  co_return made;
+}
+
 Task<Result<json::Value>> Service::when(Visitor visitor, WhenAsk ask) {
   if (live_ == nullptr)
     co_return fail(Code::kNotFound, "no scheduler runs here (--without scheduler)");
@@ -280,13 +304,23 @@ Task<Result<json::Value>> Service::when(Visitor visitor, WhenAsk ask) {
   const Time now = env_.now();
   json::Array items;
   std::int64_t others = 0;
+  const std::vector<Forecast>& jobs = (*outlook)->forecasts.jobs;
+  const bool named = !ask.name.empty();
+  // One of many thousand is found without a look at the others.
+  std::vector<std::uint32_t> wanted;
+  if (named) {
+    const auto names = co_await names_in(*outlook);
+    if (const auto found = names->by_name.find(ask.name); found != names->by_name.end())
+      wanted = found->second;
+  }
   Pace pace(env_);
-  for (const Forecast& forecast : (*outlook)->forecasts.jobs) {
+  for (std::size_t i = 0; i < (named ? wanted.size() : jobs.size()); ++i) {
     if (pace.over()) co_await pace.rest();
+    const Forecast& forecast = jobs[named ? wanted[i] : i];
     if (!ask.queue.empty() && forecast.queue != ask.queue) continue;
     const std::string job = naming(forecast.job);
     if (job == kAnothersJob) {
-      ++others;
+      others += named ? 0 : 1;
       continue;
     }
     const std::vector<std::string> parts = split(job, '/');

@@ -3,11 +3,14 @@
 /// namespace sees its jobs as numbers.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "answers/draft.h"
@@ -41,7 +44,8 @@ class Service {
   Task<void> stop();
 
   /// When what waits starts: {items, others{jobs}}, next of each queue first. What is empty does not
-  /// matter; `alternatives` are tried for the first one that is shown.
+  /// matter; `alternatives` are tried for the first one that is shown. Whoever asks for a name is told of
+  /// no others.
   struct WhenAsk {
     std::string ns, queue, kind, name;
     std::size_t limit = 100;
@@ -92,8 +96,19 @@ class Service {
   Task<std::set<std::string>> namespaces_for(Visitor visitor, std::string resource, ShelfPtr shelf);
   /// "ns/kind/name" of a gang, or "another team's job".
   [[nodiscard]] std::string name_for(const Visitor& visitor, std::string_view gang) const;
+  /// "ns/kind/name" of a gang, or "ns/name" where nothing is known of its job.
+  [[nodiscard]] std::string job_of(std::string_view gang) const;
   /// What people call a job whose object has another name, as OpenPAI's have; empty: the same.
   [[nodiscard]] std::string called(std::string_view job) const;
+
+  /// Which forecasts of an outlook are about jobs of a name, in their order.
+  struct Names {
+    std::weak_ptr<const Outlook> of;  // which is not kept for its names
+    std::unordered_map<std::string, std::vector<std::uint32_t>>
+        by_name;  // looked up, never iterated
+  };
+  /// Made at the first question with a name, in turns, and good for all that follow.
+  Task<std::shared_ptr<const Names>> names_in(OutlookPtr outlook);
 
   /// What the visitor may change about a job of that namespace.
   [[nodiscard]] Asker asker_of(const Visitor& visitor,
@@ -121,6 +136,7 @@ class Service {
     json::Value answer;
   };
   std::map<std::string, std::shared_ptr<const Known>> known_;
+  std::shared_ptr<const Names> names_;  // of the last outlook that was asked by name
 };
 
 /// The timeline of one record: each wait with its reason, what was foretold, runs and their ends, in

@@ -1,6 +1,7 @@
 #include "answers/live/live.h"
 
 #include <ctime>
+#include <optional>
 #include <utility>
 
 #include "answers/durations.h"
@@ -11,8 +12,58 @@ namespace {
 
 /// How often those who ask at the same time look whether it is there.
 constexpr Duration kLook = std::chrono::milliseconds(50);
+/// Fewer give no range.
+constexpr std::int32_t kFirst = 8;
+
+double seconds(Duration duration) { return static_cast<double>(duration.count()) / 1e6; }
 
 }  // namespace
+
+struct Live::Playing {
+  Playing(std::shared_ptr<engine::Engine> engine, Time now, double most)
+      : copy(std::move(engine)), asked(now), most_s(most) {}
+
+  /// On a worker.
+  void begin(double first_s) {
+    const Counted counted(*this);
+    lasting.emplace(*copy, asked);
+    Ask ask;
+    ask.gantt = true;
+    ask.go_on = [this] { return spent_s + thread_cpu_s() - begun_s < most_s; };
+    courses.emplace(*copy, asked, *lasting, ask);
+    draws = ask.draws;
+    courses->play(kFirst);
+    const double so_far = thread_cpu_s() - begun_s;
+    if (so_far * draws <= first_s * kFirst) courses->play(draws);
+    told = courses->told();
+  }
+  /// The same.
+  void go_on() {
+    const Counted counted(*this);
+    courses->play(draws);
+    told = courses->told();
+  }
+
+  std::shared_ptr<engine::Engine> copy;
+  Time asked;
+  double most_s;
+  double spent_s = 0;
+  std::optional<SharedDraws> lasting;
+  std::optional<Courses> courses;
+  Forecasts told;
+
+ private:
+  /// CPU time between its beginning and its end counts.
+  struct Counted {
+    explicit Counted(Playing& by) : playing(by) { playing.begun_s = thread_cpu_s(); }
+    ~Counted() { playing.spent_s += thread_cpu_s() - playing.begun_s; }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    Playing& playing;
+  };
+  double begun_s = 0;
+  std::int32_t draws = 0;
+};
 
 double thread_cpu_s() {
   timespec spent{};
@@ -24,10 +75,13 @@ Live::Live(Env& env, Options options)
     : env_(env),
       options_(std::move(options)),
       follower_(env, {.engine = options_.engine, .copy = options_.copy}),
-      made_(env.make_signal()) {}
+      made_(env.make_signal()),
+      gate_(env) {}
 
 Task<void> Live::stop() {
   stopped_ = true;
+  gate_.close();
+  (void)co_await gate_.wait_empty(std::chrono::seconds(10));
   co_await follower_.stop();
 }
 
@@ -49,7 +103,8 @@ Task<Result<void>> Live::look(std::function<void(engine::Engine& engine, Time no
 
 Task<Result<OutlookPtr>> Live::outlook() {
   while (making_ && !stopped_) (void)co_await made_->wait(kLook);
-  if (last_ && env_.monotonic() - last_made_ < std::max(options_.fresh, rests_)) co_return last_;
+  const bool fresh = env_.monotonic() - last_made_ < std::max(options_.fresh, rests_);
+  if (last_ && (fresh || playing_on_)) co_return last_;
   auto made = co_await make();
   co_return made;
 }
@@ -62,31 +117,57 @@ Task<Result<OutlookPtr>> Live::make() {
     made_->notify();
     co_return fail(copied.error());
   }
-  std::shared_ptr<engine::Engine> copy = std::move(*copied);
-  auto fresh = std::make_shared<Outlook>();
-  fresh->asked = env_.now();
-  fresh->copy = copy;
-  const double most = static_cast<double>(options_.cpu_most.count()) / 1e6;
-  co_await env_.run_on_worker([fresh, copy, most] {
-    const double start = thread_cpu_s();
-    const SharedDraws lasting(*copy, fresh->asked);
-    Ask ask;
-    ask.gantt = true;
-    ask.go_on = [start, most] { return thread_cpu_s() - start < most; };
-    fresh->forecasts = forecast_all(*copy, fresh->asked, lasting, ask);
-    fresh->cpu_s = thread_cpu_s() - start;
-  });
-  cpu_s_ += fresh->cpu_s;
-  if (options_.adjust) options_.adjust(fresh->forecasts, fresh->asked);
-  OutlookPtr before = std::exchange(last_, fresh);
-  last_made_ = env_.monotonic();
-  rests_ = Duration(static_cast<std::int64_t>(fresh->cpu_s * 1e6 / options_.cpu_share));
+  auto playing =
+      std::make_shared<Playing>(std::move(*copied), env_.now(), seconds(options_.cpu_most));
+  co_await env_.run_on_worker(
+      [playing, first = seconds(options_.cpu_first)] { playing->begin(first); });
+  OutlookPtr before = last_;
+  const OutlookPtr fresh = show(*playing);
   making_ = false;
   made_->notify();
-  if (options_.made && !stopped_) options_.made(fresh);
-  // With it goes a whole engine, unless somebody still looks at it.
-  co_await env_.run_on_worker([&before] { before.reset(); });
+  if (playing->courses->over()) {
+    finish(fresh);
+  } else {
+    playing_on_ = true;
+    env_.spawn(play_on(std::move(playing)));
+  }
+  co_await drop(std::move(before), std::move(playing));
   co_return fresh;
+}
+
+Task<void> Live::play_on(std::shared_ptr<Playing> playing) {
+  const Gate::Pass pass(gate_);
+  co_await env_.run_on_worker([playing] { playing->go_on(); });
+  OutlookPtr before = last_;
+  const OutlookPtr whole = show(*playing);
+  playing_on_ = false;
+  finish(whole);
+  co_await drop(std::move(before), std::move(playing));
+}
+
+OutlookPtr Live::show(Playing& playing) {
+  auto fresh = std::make_shared<Outlook>();
+  fresh->asked = playing.asked;
+  fresh->copy = playing.copy;
+  fresh->cpu_s = playing.spent_s;
+  fresh->forecasts = std::move(playing.told);
+  if (options_.adjust) options_.adjust(fresh->forecasts, fresh->asked);
+  last_ = fresh;
+  last_made_ = env_.monotonic();
+  return fresh;
+}
+
+void Live::finish(const OutlookPtr& whole) {
+  cpu_s_ += whole->cpu_s;
+  rests_ = Duration(static_cast<std::int64_t>(whole->cpu_s * 1e6 / options_.cpu_share));
+  if (options_.made && !stopped_) options_.made(whole);
+}
+
+Task<void> Live::drop(OutlookPtr before, std::shared_ptr<Playing> done) {
+  co_await env_.run_on_worker([&before, &done] {
+    before.reset();
+    done.reset();
+  });
 }
 
 Task<std::vector<Alternative>> Live::alternatives(OutlookPtr outlook, AlternativesAsk ask) {

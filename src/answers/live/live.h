@@ -2,7 +2,8 @@
 /// worker, and kept for a while, so that many questions cost as much as one.
 ///
 /// On the loop; the courses run on a worker, on a copy of the engine's follower (follower.h). What
-/// they cost bounds how often they are made anew: never more than a tenth of a core's time.
+/// they cost bounds how often they are made anew: never more than a tenth of a core's time. Where all of
+/// them take long, who asks is told what the first ones say, and who asks next what all of them do.
 #pragma once
 
 #include <cstdint>
@@ -41,9 +42,11 @@ class Live {
     double cpu_share = 0.1;
     /// CPU that one set of courses may take; fewer are played then.
     Duration cpu_most = std::chrono::seconds(2);
+    /// If all courses take longer than this, the first ones answer as soon as they have been played.
+    Duration cpu_first = std::chrono::milliseconds(150);
     /// Makes of what the courses gave what is said.
     std::function<void(Forecasts& forecasts, Time asked)> adjust;
-    /// Called with each new outlook.
+    /// Called with each new outlook, when its last course has been played.
     std::function<void(const OutlookPtr&)> made;
   };
   Live(Env& env, Options options);
@@ -64,7 +67,16 @@ class Live {
   [[nodiscard]] const OutlookPtr& last() const { return last_; }
 
  private:
+  /// What is played, where and for how long.
+  struct Playing;
+
   Task<Result<OutlookPtr>> make();
+  Task<void> play_on(std::shared_ptr<Playing> playing);
+  /// From now on this is what there is to tell.
+  OutlookPtr show(Playing& playing);
+  void finish(const OutlookPtr& whole);
+  /// On a worker: whole engines may go with them.
+  Task<void> drop(OutlookPtr before, std::shared_ptr<Playing> done);
 
   Env& env_;
   Options options_;
@@ -73,8 +85,10 @@ class Live {
   Duration last_made_{};
   Duration rests_{};  // how long what was made must do
   bool making_ = false, stopped_ = false;
+  bool playing_on_ = false;  // behind an outlook that can be told already
   std::unique_ptr<Signal> made_;
   double cpu_s_ = 0;
+  Gate gate_;
 };
 
 /// CPU time of this thread.

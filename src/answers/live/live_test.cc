@@ -49,6 +49,39 @@ TEST(Check24, WhatWasJustWorkedOutAnswersWithoutACopyOrACourse) {
   EXPECT_EQ(live.follower().made(), 1);
 }
 
+TEST(Check24, WhatTakesLongIsToldAfterTheFirstCoursesAndThenInFull) {
+  net::Loop loop;
+  Engine engine = small_world();
+  // Nobody says how long this one lasts: courses differ.
+  engine.apply(engine::PodUpsert{pod("d/unsure", 8)});
+  (void)engine.decide(kNow);
+  int made = 0;
+  const auto whole = loop.make_signal();
+  Live::Options options;
+  options.engine = [&] { return &engine; };
+  options.made = [&](const OutlookPtr&) {
+    ++made;
+    whole->notify();
+  };
+  options.cpu_first = Duration{};
+  Live live(loop, std::move(options));
+  const auto ask = [&]() -> Task<void> {
+    const auto first = co_await live.outlook();
+    EXPECT_TRUE(first && (*first)->forecasts.draws == 8 && !(*first)->forecasts.cut);
+    EXPECT_EQ(made, 0) << "what eight courses say is not kept";
+    while (made == 0) (void)co_await whole->wait(50ms);
+    const auto then = co_await live.outlook();
+    EXPECT_TRUE(then && (*then)->forecasts.draws == 40);
+    EXPECT_TRUE((*then)->asked == (*first)->asked);
+    EXPECT_GE((*then)->cpu_s, (*first)->cpu_s);
+    EXPECT_EQ(live.cpu_s(), (*then)->cpu_s);
+    co_await live.stop();
+  };
+  loop.run_until_done(ask());
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(live.follower().made(), 1);
+}
+
 TEST(Check24, WhatCostsMuchIsKeptForLonger) {
   net::Loop loop;
   const Engine engine = small_world();

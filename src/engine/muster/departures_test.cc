@@ -2,6 +2,7 @@
 // after each of them with what the pods say, and stops the program where the two differ.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,50 @@ TEST(Departures, AfterEveryEndTheyAreWhatThePodsSay) {
     }
     EXPECT_GT(e.history().taught(), 50U) << seed;
     EXPECT_TRUE(reserved) << "nothing asked when pods leave: seed " << seed;
+  }
+}
+
+/// Config::check_tables also compares each search for a place with one that looks at all nodes.
+TEST(Departures, ASearchAmongThoseThatComeFreeFirstFindsWhatAllNodesTell) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    Config config;
+    config.check_tables = true;
+    Engine e(config);
+    Random random(seed);
+    Time now = kNow;
+    e.apply(QueueUpsert{{.name = "q0"}});
+    e.apply(QueueUpsert{{.name = "q1"}});
+    e.apply(QueueUpsert{{.name = "q2"}});
+    for (int n = 0; n < 60; ++n) {
+      Node some = node(fmt::format("n{}", n), n % 5 == 0 ? 4 : 8);
+      // Devices alone do not tell what fits on these.
+      if (n % 3 == 0) some.allocatable[0].value /= 2;
+      e.apply(NodeUpsert{some});
+    }
+    std::vector<std::string> runs;
+    std::size_t reserved = 0;
+    int made = 0;
+    for (int step = 0; step < 120; ++step) {
+      now = now + std::chrono::seconds(1 + random.below(40));
+      for (std::uint64_t i = step == 0 ? 300 : random.below(8); i > 0; --i)
+        e.apply(PodUpsert{work(made++, random, now)});
+      if (step % 10 == 1) {
+        const std::string key = fmt::format("d/g{}", step);
+        Group g = group(key, 2 + step % 7, 1);
+        g.queue = "q0";
+        g.created = now;
+        add_gang(e, g, 2 + step % 7, 8);
+      }
+      for (std::uint64_t i = random.below(6); i > 0 && !runs.empty(); --i) {
+        const std::size_t at = random.below(runs.size());
+        e.apply(PodRemove{runs[at]});
+        runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+      const Plan plan = e.decide(now);
+      for (const Bind& b : plan.binds) runs.push_back(b.pod);
+      reserved = std::max(reserved, plan.reservations.size());
+    }
+    EXPECT_GT(reserved, 1U) << "nothing was looked for: seed " << seed;
   }
 }
 

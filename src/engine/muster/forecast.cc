@@ -1,10 +1,17 @@
 #include "engine/muster/forecast.h"
 
+#include <span>
+
+#include "base/result.h"
 #include "engine/muster/gang.h"
 
 namespace muster::engine {
 
 namespace {
+
+/// Room on the nodes that come free first may be held for others, or they lack something else: so many
+/// more than are wanted mostly do.
+constexpr std::size_t kMore = 12;
 
 const ClassIndex& index_of(Desk& desk, ClassId cls) {
   ClassIndex& index = desk.index.of(cls);
@@ -41,16 +48,21 @@ Forecast::Forecast(Desk& desk,
       kept_(std::move(kept)),
       usable_(index_of(desk, cls)) {
   desk.departures.catch_up(desk);
+  amount_ = desk.departures.amount(cls_.request[ResourceNames::kDevice]);
 }
 
-bool Forecast::find_leavers(const NodeState& node, std::int32_t now_fits) {
+bool Forecast::find_leavers(const NodeState& node,
+                            const Departures::Leavers& leavers,
+                            std::int32_t now_fits) {
   const State& state = desk_.state;
   const std::size_t device = ResourceNames::kDevice;
   const std::int64_t wanted = cls_.request[device] * (now_fits + 1);
   std::int64_t room = node.allocatable[device];
   ends_.clear();
-  for (const PodId p : node.pods) {
-    const Time end = expected_end(desk_, state.pod(p), Ends::kEarly);
+  const std::span<const Time> kept = leavers.ends();
+  for (std::size_t i = 0; i < node.pods.size(); ++i) {
+    const PodId p = node.pods[i];
+    const Time end = kept.empty() ? expected_end(desk_, state.pod(p), Ends::kEarly) : kept[i];
     if (end == kNever || end > enough_by_) {
       room -= state.cls_of(p).request[device];
       // Whether anything was estimated must not depend on where the search ends.
@@ -72,7 +84,9 @@ bool Forecast::has_room_now(NodeId id) const {
 }
 
 void Forecast::look_at_room(const NodeState& node, NodeId id) {
-  free_.amounts = node.unheld();
+  free_.amounts = node.allocatable;  // unheld(), without the copies.
+  free_.amounts -= node.used;
+  if (!node.nominees.empty()) free_.amounts -= node.held;
   kept_(id, free_.amounts);
   free_.devices.clear();
   for (const auto& d : node.devices)
@@ -95,7 +109,7 @@ std::int32_t Forecast::look_at(NodeId id) {
   if (leavers.devices_by(enough_by_) < cls_.request[ResourceNames::kDevice] * (now_fits + 1))
     return now_fits;
   const NodeState& node = state.node(id);
-  if (!find_leavers(node, now_fits) || ends_.empty()) return now_fits;
+  if (!find_leavers(node, leavers, now_fits) || ends_.empty()) return now_fits;
   if (!looked) look_at_room(node, id);
   std::sort(ends_.begin(), ends_.end());
   std::int32_t fits = now_fits;
@@ -120,36 +134,108 @@ void Forecast::note_enough(std::size_t from, std::int64_t missing) {
   if (soonest_more_ >= missing) enough_by_ = soonest_.empty() ? desk_.now : soonest_.top().first;
 }
 
+void Forecast::add(NodeId id, Start& start) {
+  const std::size_t steps = steps_.size();
+  const std::int32_t fits = look_at(id);
+  if (fits == 0 && steps_.size() == steps) return;
+  start.fits.emplace_back(id, fits);
+  total_ += fits;
+  note_enough(steps, wanted_ - total_);
+}
+
+void Forecast::look_at_soonest(const std::vector<NodeId>& nodes, Start& start) {
+  const std::span<const Time> kept = desk_.departures.soonest(amount_);
+  const std::size_t enough = static_cast<std::size_t>(std::max(wanted_, 1)) + kMore;
+  first_.clear();  // A heap of the least so many, the greatest of them in front.
+  near_.clear();
+  Time near = Time(kNever.us - 1);
+  for (const NodeId id : nodes) {
+    if (kept[id.index()] > near || !usable_.ever_fits(id)) continue;
+    const Time at = soonest(id);
+    if (at > near) continue;
+    near_.emplace_back(at, id);
+    if (first_.size() == enough) {
+      if (at == near) continue;
+      std::pop_heap(first_.begin(), first_.end());
+      first_.pop_back();
+    }
+    first_.push_back(at);
+    std::push_heap(first_.begin(), first_.end());
+    if (first_.size() == enough) near = first_.front();
+  }
+  std::erase_if(near_, [near](const auto& one) { return one.first > near; });
+  std::sort(near_.begin(), near_.end());
+  for (const auto& [at, id] : near_) {
+    if (at > enough_by_) break;
+    add(id, start);
+  }
+  if (enough_by_ > near && first_.size() == enough) look_at_rest(nodes, near, start);
+  std::sort(start.fits.begin(), start.fits.end());
+  // Whether anything was estimated must not depend on where the search ends. Those with room now have
+  // been looked at.
+  for (std::size_t i = 0; !desk_.estimated && i < nodes.size(); ++i) {
+    if (usable_.ever_fits(nodes[i]) && soonest(nodes[i]) != Departures::kNow)
+      desk_.estimated = desk_.departures.estimated(nodes[i]);
+  }
+}
+
+/// All that may take one later than that, but in time.
+void Forecast::look_at_rest(const std::vector<NodeId>& nodes, Time after, Start& start) {
+  const std::span<const Time> kept = desk_.departures.soonest(amount_);
+  for (const NodeId id : nodes) {
+    const Time at = kept[id.index()];
+    if (at > after && at <= enough_by_ && at != kNever && usable_.ever_fits(id)) add(id, start);
+  }
+}
+
 Forecast::Start Forecast::earliest(const std::vector<NodeId>& nodes) {
+  const bool estimated = std::exchange(desk_.estimated, false);
+  Start start = search(nodes, [&](Start& into) { look_at_soonest(nodes, into); });
+  if (desk_.state->config().check_tables) check(nodes, start);
+  desk_.estimated |= estimated;
+  return start;
+}
+
+/// Looking at all nodes would have found the same.
+void Forecast::check(const std::vector<NodeId>& nodes, const Start& start) {
+  const bool estimated = std::exchange(desk_.estimated, false);
+  Start whole = search(nodes, [&](Start& into) {
+    for (const NodeId id : nodes) {
+      if (usable_.ever_fits(id)) add(id, into);
+    }
+  });
+  const auto takes = [&](Start of) {
+    if (of.known) std::erase_if(of.fits, [](const auto& node) { return node.second == 0; });
+    return of.fits;
+  };
+  MUSTER_CHECK(whole.known == start.known && whole.at == start.at && takes(whole) == takes(start) &&
+                   desk_.estimated == estimated,
+               "the nodes that come free first tell when and where a gang fits");
+}
+
+Forecast::Start Forecast::search(const std::vector<NodeId>& nodes,
+                                 const std::function<void(Start&)>& look) {
   Start start;
   steps_.clear();
   soonest_ = {};
   soonest_more_ = 0;
   enough_by_ = kNever;
-  std::int64_t total = 0;
-  for (const NodeId id : nodes) {
-    if (!usable_.ever_fits(id)) continue;
-    const std::size_t steps = steps_.size();
-    const std::int32_t fits = look_at(id);
-    if (fits == 0 && steps_.size() == steps) continue;
-    start.fits.emplace_back(id, fits);
-    total += fits;
-    note_enough(steps, wanted_ - total);
-  }
+  total_ = 0;
+  look(start);
   std::sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) {
     return a.at != b.at ? a.at < b.at : a.node < b.node;
   });
   start.at = desk_.now;
-  for (std::size_t i = 0; i < steps_.size() && total < wanted_; ++i) {
+  for (std::size_t i = 0; i < steps_.size() && total_ < wanted_; ++i) {
     const auto it = std::lower_bound(
         start.fits.begin(), start.fits.end(), steps_[i].node, [](const auto& f, NodeId n) {
           return f.first < n;
         });
     it->second += steps_[i].more;
-    total += steps_[i].more;
+    total_ += steps_[i].more;
     start.at = steps_[i].at;
   }
-  start.known = total >= wanted_;
+  start.known = total_ >= wanted_;
   if (!start.known) add_others(nodes, start);
   return start;
 }

@@ -60,13 +60,24 @@ class Forecast {
     NodeId node;
     std::int32_t more;
   };
+  [[nodiscard]] Start search(const std::vector<NodeId>& nodes,
+                             const std::function<void(Start&)>& look);
+  void check(const std::vector<NodeId>& nodes, const Start& start);
+  /// At the nodes that may take one, in the order in which they may, until those looked at are enough
+  /// by then. The others need not be looked at.
+  void look_at_soonest(const std::vector<NodeId>& nodes, Start& start);
+  [[nodiscard]] Time soonest(NodeId id) { return desk_.departures.soonest(desk_, amount_, id); }
+  void look_at_rest(const std::vector<NodeId>& nodes, Time after, Start& start);
+  void add(NodeId id, Start& start);
   /// How many fit on the node now; steps_ gets what those that leave make of it, up to enough_by_.
   std::int32_t look_at(NodeId id);
   [[nodiscard]] bool has_room_now(NodeId id) const;
   void look_at_room(const NodeState& node, NodeId id);
   /// Those on the node that have left by enough_by_, in ends_. False: without the others there is too
   /// little room for one more than fits now, and not all were looked at.
-  bool find_leavers(const NodeState& node, std::int32_t now_fits);
+  bool find_leavers(const NodeState& node,
+                    const Departures::Leavers& leavers,
+                    std::int32_t now_fits);
   /// Steps have been added since the one at this position.
   void note_enough(std::size_t from, std::int64_t missing);
   /// Adds the usable nodes that take none.
@@ -77,7 +88,9 @@ class Forecast {
   std::int32_t wanted_;
   std::function<void(NodeId, ResourceVector&)> kept_;
   const ClassIndex& usable_;
+  std::size_t amount_;  ///< Of devices that one takes, as Departures knows it.
   std::vector<Step> steps_;
+  std::int64_t total_ = 0;  ///< So many fit now on the nodes looked at so far.
   /// By then all fit on the nodes looked at so far: what happens later is of no account. Of a large
   /// cluster a few nodes tell, and for most others one pod that stays is enough to pass them over.
   Time enough_by_;
@@ -85,6 +98,8 @@ class Forecast {
       soonest_;  ///< The steps until then, last first.
   std::int64_t soonest_more_ = 0;
   // Used again for each node, so that none of them costs an allocation.
+  std::vector<Time> first_;
+  std::vector<std::pair<Time, NodeId>> near_;
   std::vector<std::pair<Time, PodId>> ends_;
   FreeRoom free_;
 };

@@ -152,7 +152,7 @@ void Planner::try_to_start(const Candidate& candidate) {
   }
   if (held) {
     waiting_.let_pass(candidate, reservations_.version());
-    waiting_.refuse(id, explainer_.reservation(id));
+    waiting_.refuse_by(id, [&] { return explainer_.reservation(id); });
     if (candidate.filling) hold_alike(id);
     return;
   }
@@ -178,13 +178,13 @@ void Planner::hold_alike(GangId refused) {
     if (!behind || !longer || like.rank.surplus != record.rank.surplus) continue;
     if (desk_.tenants.excess(state, tenant, request_of(state, members_of(state, next)))) continue;
     waiting_.let_pass({next, true}, reservations_.version());
-    waiting_.refuse(next, explainer_.reservation(next));
+    waiting_.refuse_by(next, [&] { return explainer_.reservation(next); });
   }
 }
 
 /// Its own queue is full: lower ranks of the same queue may have to go.
 void Planner::try_over_limit(const Candidate& candidate, const Tenants::Excess& excess) {
-  waiting_.refuse(candidate.gang, refusal_for_limit(desk_.state, excess));
+  waiting_.refuse_by(candidate.gang, [&] { return refusal_for_limit(desk_.state, excess); });
   const Preemption::Result room = make_room(candidate.gang, true);
   if (room.made) return;
   if (room.held) {
@@ -229,7 +229,7 @@ void Planner::block(GangId id) {
       shape.has_refusal = true;
     }
   }
-  waiting_.refuse(id, waiting_.story_of(shape, id));
+  waiting_.refuse_by(id, [&] { return waiting_.story_of(shape, id); });
   // The one tried may be the shortest of its kind; a reservation is for the first.
   const auto& buckets = waiting_.buckets(tenant);
   const auto bucket = buckets.find(shape_id);

@@ -220,18 +220,17 @@ std::vector<PodId> Reservations::starting_with(GangId id) const {
   return out;
 }
 
-/// Sets of nodes of which one must take all: the domains of required levels, or all nodes.
-std::vector<std::vector<NodeId>> Reservations::places_of(GangId id) const {
+/// Keys of the levels of which one domain must take all.
+std::vector<std::string> Reservations::required_levels(GangId id) const {
   std::vector<std::string> keys;
   for (const auto& level : levels_of(state_, state_->gang(id))) {
     if (level.required) keys.push_back(level.key);
   }
-  if (keys.empty()) {
-    std::vector<NodeId> all;
-    all.reserve(state_->node_count());
-    for (std::uint32_t n = 0; n < state_->node_count(); ++n) all.push_back(NodeId(n));
-    return {std::move(all)};
-  }
+  return keys;
+}
+
+std::vector<std::vector<NodeId>> Reservations::domains_of(
+    const std::vector<std::string>& keys) const {
   std::map<std::vector<std::string>, std::vector<NodeId>> by_values;
   for (std::uint32_t n = 0; n < state_->node_count(); ++n) {
     std::vector<std::string> values;
@@ -264,6 +263,25 @@ std::int32_t Reservations::members_like_largest(const std::vector<PodId>& tasks)
   return static_cast<std::int32_t>(std::max<std::int64_t>((parts + 75) / 100, 1));
 }
 
+/// On all nodes, or on those of the domain that takes all of it first.
+Forecast::Start Reservations::earliest_for(GangId id, Forecast& forecast) {
+  const std::vector<std::string> levels = required_levels(id);
+  if (levels.empty()) {
+    for (auto n = static_cast<std::uint32_t>(all_nodes_.size()); n < state_->node_count(); ++n)
+      all_nodes_.emplace_back(n);
+    return forecast.earliest(all_nodes_);
+  }
+  Forecast::Start best;
+  bool any = false;
+  for (const auto& nodes : domains_of(levels)) {
+    Forecast::Start found = forecast.earliest(nodes);
+    const bool better = !any || (found.known && (!best.known || found.at < best.at));
+    if (better) best = std::move(found);
+    any = true;
+  }
+  return best;
+}
+
 /// The earliest time at which the gang fits, if everybody leaves as expected, and where. It must
 /// have no slots.
 void Reservations::find_place(std::uint32_t reservation) {
@@ -285,14 +303,7 @@ void Reservations::find_place(std::uint32_t reservation) {
             amounts -= slot.amount;
         }
       });
-  Forecast::Start best;
-  bool any = false;
-  for (const auto& nodes : places_of(hold.gang)) {
-    Forecast::Start found = forecast.earliest(nodes);
-    const bool better = !any || (found.known && (!best.known || found.at < best.at));
-    if (better) best = std::move(found);
-    any = true;
-  }
+  const Forecast::Start best = earliest_for(hold.gang, forecast);
   const Time patience_ends = hold.since + state_->config().patience;
   if (!best.known && desk_->now < patience_ends) {
     desk_->wake_at(patience_ends);

@@ -131,7 +131,10 @@ class Reservations {
   [[nodiscard]] std::int32_t members_like_largest(const std::vector<PodId>& tasks) const;
   [[nodiscard]] std::vector<PodId> starting_with(GangId id) const;
   [[nodiscard]] std::vector<PodId> starting_below(GangId group, GangId id) const;
-  [[nodiscard]] std::vector<std::vector<NodeId>> places_of(GangId id) const;
+  [[nodiscard]] std::vector<std::string> required_levels(GangId id) const;
+  [[nodiscard]] std::vector<std::vector<NodeId>> domains_of(
+      const std::vector<std::string>& levels) const;
+  [[nodiscard]] Forecast::Start earliest_for(GangId id, Forecast& forecast);
 
   Neighbour<Desk> desk_;
   Neighbour<State> state_;
@@ -139,6 +142,7 @@ class Reservations {
   std::vector<Hold> holds_;
   /// By node.
   std::vector<std::vector<Slot>> slots_;
+  std::vector<NodeId> all_nodes_;  ///< In order.
   std::uint64_t version_ = 1;
   std::size_t live_ = 0;
   /// In this decision.

@@ -149,6 +149,11 @@ class Waiting {
 
   /// Notes why the gang waits; told to the caller at the end of the decision when it is news.
   void refuse(GangId id, Refusal refusal);
+  /// The same; what nobody will read is not worked out.
+  template <typename Why>
+  void refuse_by(GangId id, Why&& why) {
+    if (!state_->rehearses()) refuse(id, why());
+  }
   /// What is told of a shape, with what is this gang's own.
   [[nodiscard]] Refusal story_of(const Shape& shape, GangId id) const;
   [[nodiscard]] const std::vector<GangId>& untold() const { return untold_; }

@@ -382,6 +382,7 @@ class State {
   void clear_config_changed() { config_changed_ = false; }
 
   /// Nobody will read reasons, and what happens from here on teaches nothing.
+  [[nodiscard]] bool rehearses() const { return rehearsal_; }
   void rehearse() {
     rehearsal_ = true;
     config_.reason_limit = 0;
