@@ -62,7 +62,10 @@ def many_kinds(visitor):
     def settled(answer):
         states = {row["id"]: row["state"] for row in answer["rows"]}
         waiting = [row for row in answer["rows"] if row["state"] == "WAITING"]
-        return len(states) == 3 and sorted(states.values()) == ["RUNNING", "RUNNING", "WAITING"] and waiting[0]["wait"]
+        if sorted(states.values()) != ["RUNNING", "RUNNING", "WAITING"]:
+            return False
+        # Its place in line is known before its reason is written.
+        return waiting[0]["wait"] and waiting[0]["wait"]["text"]
 
     answer = visitor.wait(f"{API}/jobs", settled)
     rows = {row["id"]: row for row in answer["rows"]}
@@ -336,6 +339,8 @@ def suspended(muster, visitor):
     muster.kubectl("create", "priorityclass", "made-later", "--value=77")
     check("and has its number once there is", prio(77)["total"] == 1)
     muster.kubectl("delete", "job", "held-back")
+    # The list takes changes over a moment later, and what follows compares whole lists.
+    visitor.wait(f"{API}/jobs?q=held-back", lambda answer: answer["total"] == 0)
     urgent = rows_of(visitor, q="urgent-", limit=100)["rows"]
     check("[28] there are virtual clusters to filter by", len({row["vc"] for row in urgent}) == 3)
     numbers = {(row["state"] == "SUSPENDED", row["prio"]["number"]) for row in urgent}
