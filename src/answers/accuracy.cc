@@ -1,7 +1,9 @@
 #include "answers/accuracy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
+#include <vector>
 
 namespace muster::answers {
 namespace {
@@ -81,7 +83,21 @@ void Accuracy::judge_run(const Record& record, std::size_t run) {
     const bool inside =
         range.p10 && start >= whole_seconds(*range.p10) && (!range.p90 || start <= *range.p90);
     held_ += inside ? 1 : 0;
+    if (range.p50) {
+      const auto seconds = [](Duration one) { return static_cast<double>(one.count()) / 1e6; };
+      const double waited = std::max(seconds(start - said.at), Tally::kLeast);
+      errors_.push_back(std::abs(seconds(*range.p50 - start)) / waited);
+      if (errors_.size() > kErrorsMax) errors_.pop_front();
+    }
   }
+}
+
+double Accuracy::error() const {
+  if (errors_.empty()) return 0;
+  std::vector<double> sorted(errors_.begin(), errors_.end());
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
 }
 
 }  // namespace muster::answers

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -46,6 +47,9 @@ class Accuracy {
 
   [[nodiscard]] const Calibration& calibration() const { return calibration_; }
   [[nodiscard]] std::int64_t judged() const { return judged_; }
+  /// The median error of the middle of what was said last, as a share of the wait; zero while there is
+  /// none.
+  [[nodiscard]] double error() const;
   /// The share of starts inside what was said; zero while nothing was judged.
   [[nodiscard]] double holds() const {
     return judged_ == 0 ? 0 : static_cast<double>(held_) / static_cast<double>(judged_);
@@ -58,6 +62,8 @@ class Accuracy {
   std::set<std::string> open_;    // of jobs that wait; by uid
   std::set<std::string> turned_;  // those of them to be looked at
   std::int64_t judged_ = 0, held_ = 0;
+  static constexpr std::size_t kErrorsMax = 200;
+  std::deque<double> errors_;  // the newest last
 };
 
 }  // namespace muster::answers

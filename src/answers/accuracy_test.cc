@@ -87,6 +87,7 @@ TEST(Accuracy, JobsAreJudgedOnceWhenTheyStart) {
   EXPECT_EQ(asked, 2);
   EXPECT_EQ(accuracy.judged(), 1);
   EXPECT_EQ(accuracy.holds(), 0);
+  EXPECT_EQ(accuracy.error(), 0.5) << "four hours where two were said";
 }
 
 /// Whatever is told is wrong in the same way; a few hundred starts later 8 in 10 ranges hold.

@@ -29,6 +29,7 @@ class Courses::Played {
         cast_(std::make_shared<const sim::Cast>(engine)) {
     settings_.quantum = ask_.quantum;
     settings_.grace = ask_.grace;
+    settings_.breathe = ask_.breathe;
     known_.revision = engine.digest();
     choose(engine);
     if (asked_.empty()) return;
@@ -56,6 +57,7 @@ class Courses::Played {
     }
   }
 
+  [[nodiscard]] std::int32_t played() const { return known_.draws; }
   [[nodiscard]] bool over() const {
     return asked_.empty() || known_.cut || known_.draws >= ask_.draws;
   }
@@ -63,6 +65,10 @@ class Courses::Played {
   [[nodiscard]] Forecasts told() const {
     Forecasts out = known_;
     for (std::size_t i = 0; i < asked_.size(); ++i) conclude(i, out.jobs[job_of_[i]]);
+    for (const Forecast& one : out.jobs) {
+      const bool said = one.start.basis != Basis::kNone && one.start.range.p50;
+      if (one.state == State::kWaits && !said) ++out.unanswered;
+    }
     if (ask_.gantt && out.draws > 0) draw_gantt(out);
     return out;
   }
@@ -282,6 +288,7 @@ Courses::Courses(const engine::Engine& engine, Time now, const Lasting& lasting,
 Courses::~Courses() = default;
 
 void Courses::play(std::int32_t draws) { played_->play(draws); }
+std::int32_t Courses::played() const { return played_->played(); }
 bool Courses::over() const { return played_->over(); }
 Forecasts Courses::told() const { return played_->told(); }
 

@@ -27,6 +27,7 @@ class Courses {
 
   /// Until so many have been played in all, or until Ask::go_on ends it.
   void play(std::int32_t draws);
+  [[nodiscard]] std::int32_t played() const;
   /// All that were asked for have been played, or none will be any more.
   [[nodiscard]] bool over() const;
   /// What those that have been played say.

@@ -132,7 +132,8 @@ struct Forecasts {
   std::vector<Bar> gantt;
   std::int32_t draws = 0;
   std::uint64_t revision = 0;
-  bool cut = false;  ///< The budget ended before the last course.
+  bool cut = false;             ///< The budget ended before the last course.
+  std::int32_t unanswered = 0;  ///< Jobs that wait and of which no start can be said.
 };
 
 // --------------------------------------------------------------------------------------- what if
@@ -197,6 +198,8 @@ struct Ask {
   bool gantt = false;
   /// Asked before each course; false ends the work, and fewer draws are made. Null: never.
   std::function<bool()> go_on;
+  /// As in sim::Course::Settings.
+  std::function<void()> breathe;
   Duration quantum = std::chrono::seconds(1);
   Duration grace = std::chrono::seconds(30);
 };

@@ -1,7 +1,10 @@
 #include "main/answers.h"
 
+#include <fmt/core.h>
+
 #include "answers/http.h"
 #include "answers/records/past_runs.h"
+#include "base/strings.h"
 #include "engine/model/reason.h"
 #include "kube/names.h"
 #include "kube/security/tenants.h"
@@ -50,12 +53,23 @@ std::vector<command::Flag> answers_flags(const char* history) {
            "also append the record of each ended job to a file in this folder, one file per day; nothing there is ever removed",
        .completes = Completes::kFiles,
        .value_name = "FOLDER"},
+      {.name = "forecast-cpu",
+       .value = "10",
+       .help =
+           "per cent of one core that forecasts may use while somebody asks for them; they wait while the program has more urgent work",
+       .value_name = "PERCENT"},
   };
 }
 
 Result<AnswersOptions> answers_options(const command::Values& values) {
   AnswersOptions options;
   options.history_dir = values.text("history-dir");
+  const auto share = parse_int(values.text("forecast-cpu"));
+  if (!share || *share < 1 || *share > 100)
+    return fail(Code::kBadRequest,
+                fmt::format("--forecast-cpu: wanted a number from 1 to 100, got {}",
+                            quoted(values.text("forecast-cpu"))));
+  options.cpu_share = static_cast<double>(*share) / 100;
   const std::string history = values.text("history");
   if (history == "none") {
     if (!options.history_dir.empty())
@@ -114,6 +128,7 @@ Answers::Answers(Env& env,
   look.copy = [scheduler](std::function<void(engine::Engine)> take) {
     return scheduler()->copy_engine(std::move(take));
   };
+  look.cpu_share = options.cpu_share;
   look.adjust = [this](answers::Forecasts& forecasts, Time asked) {
     learn_from_starts();
     accuracy_.widen(forecasts, asked);
@@ -238,6 +253,15 @@ void Answers::add_metrics(prometheus::Page& page) {
            "gauge",
            "Share of these inside the forecast range; 0.8 is the target.",
            accuracy_.holds());
+  page.one(
+      "muster_forecast_error_median",
+      "gauge",
+      "Median distance of the last 200 starts from the middle of their forecasts, as a share of the wait.",
+      accuracy_.error());
+  page.one("muster_forecast_unanswered",
+           "gauge",
+           "Waiting jobs of which the latest forecasts cannot tell a start.",
+           last ? last->forecasts.unanswered : 0);
   answers::Follower& follower = live_->follower();
   page.one("muster_forecast_engine_held_seconds",
            "gauge",

@@ -24,6 +24,7 @@ namespace muster {
 struct AnswersOptions {
   std::optional<answers::HistoryLimits> history;  // absent: no records are kept
   std::string history_dir;
+  double cpu_share = 0.1;      // of a core, for forecasts
   bool queues_closed = false;  // who uses a queue needs a permission
 };
 

@@ -91,6 +91,7 @@ void Course::play(Time until) {
   while (!over()) {
     const auto next = next_time();
     if (!next || *next > until) break;
+    if (settings_.breathe) settings_.breathe();
     step(*next);
   }
 }

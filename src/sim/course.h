@@ -46,6 +46,8 @@ class Course {
     Duration grace = std::chrono::seconds(30);
     /// Gangs that were evicted wait again as if they had just been submitted.
     bool come_back = true;
+    /// Called between steps; it may take its time. Null: nobody is in a hurry.
+    std::function<void()> breathe;
   };
 
   Course(engine::Engine engine,

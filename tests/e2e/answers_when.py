@@ -103,7 +103,8 @@ TIMES = ("start", "startLow", "startHigh")
 FIGURES = {
     f"muster_forecast_{name}"
     for name in (
-        "cpu_seconds_total age_seconds draws judged_total holds_ratio engine_held_seconds follower_differences_total"
+        "cpu_seconds_total age_seconds draws judged_total holds_ratio error_median unanswered"
+        " engine_held_seconds follower_differences_total"
     ).split()
 }
 
@@ -135,6 +136,7 @@ def check_07(muster):
     figures = metrics(muster)
     check("7 the metrics are those of the page, and about nobody", set(figures) == FIGURES, figures)
     check("7 courses were played all the same", float(figures["muster_forecast_draws"]) > 0, figures)
+    check("7 both are counted as unanswered", float(figures["muster_forecast_unanswered"]) == 2, figures)
     check("7 no forecast is there to be judged", float(figures["muster_forecast_judged_total"]) == 0, figures)
     muster.wait_idle()
     check("7 no annotation", annotation(muster, "gang") is None, lambda: annotation(muster, "gang"))

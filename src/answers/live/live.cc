@@ -2,10 +2,12 @@
 
 #include <ctime>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "answers/durations.h"
 #include "answers/forecast.h"
+#include "answers/live/lateness.h"
 
 namespace muster::answers {
 namespace {
@@ -14,14 +16,23 @@ namespace {
 constexpr Duration kLook = std::chrono::milliseconds(50);
 /// Fewer give no range.
 constexpr std::int32_t kFirst = 8;
+/// A loop that has more to do than it can gets its processor back, but who asks is answered some day.
+constexpr auto kBreath = std::chrono::milliseconds(2);
+constexpr int kBreathsMax = 5000;
 
 double seconds(Duration duration) { return static_cast<double>(duration.count()) / 1e6; }
 
 }  // namespace
 
 struct Live::Playing {
-  Playing(std::shared_ptr<engine::Engine> engine, Time now, double most)
-      : copy(std::move(engine)), asked(now), most_s(most) {}
+  Playing(Live& live, std::shared_ptr<engine::Engine> engine)
+      : env(live.env_),
+        lateness(env),
+        ended(live.ended_),
+        copy(std::move(engine)),
+        asked(env.now()),
+        most_s(seconds(live.options_.cpu_most)),
+        range_s(seconds(live.options_.cpu_range)) {}
 
   /// On a worker.
   void begin(double first_s) {
@@ -29,12 +40,22 @@ struct Live::Playing {
     lasting.emplace(*copy, asked);
     Ask ask;
     ask.gantt = true;
-    ask.go_on = [this] { return spent_s + thread_cpu_s() - begun_s < most_s; };
+    ask.go_on = [this] {
+      const bool range = courses && courses->played() >= kFirst;
+      return !*ended && spent_s + thread_cpu_s() - begun_s < (range ? most_s : range_s);
+    };
+    ask.breathe = [this] {
+      for (; breaths < kBreathsMax && !*ended && lateness.late(); ++breaths)
+        std::this_thread::sleep_for(kBreath);
+    };
     courses.emplace(*copy, asked, *lasting, ask);
     draws = ask.draws;
-    courses->play(kFirst);
-    const double so_far = thread_cpu_s() - begun_s;
-    if (so_far * draws <= first_s * kFirst) courses->play(draws);
+    double so_far = 0;
+    for (std::int32_t next = 1; next <= kFirst && so_far < most_s; ++next) {
+      courses->play(next);
+      so_far = thread_cpu_s() - begun_s;
+    }
+    if (courses->played() >= kFirst && so_far * draws <= first_s * kFirst) courses->play(draws);
     told = courses->told();
   }
   /// The same.
@@ -44,9 +65,12 @@ struct Live::Playing {
     told = courses->told();
   }
 
+  Env& env;
+  Lateness lateness;
+  std::shared_ptr<const std::atomic<bool>> ended;
   std::shared_ptr<engine::Engine> copy;
   Time asked;
-  double most_s;
+  double most_s, range_s;
   double spent_s = 0;
   std::optional<SharedDraws> lasting;
   std::optional<Courses> courses;
@@ -63,6 +87,7 @@ struct Live::Playing {
   };
   double begun_s = 0;
   std::int32_t draws = 0;
+  int breaths = 0;
 };
 
 double thread_cpu_s() {
@@ -80,6 +105,7 @@ Live::Live(Env& env, Options options)
 
 Task<void> Live::stop() {
   stopped_ = true;
+  *ended_ = true;
   gate_.close();
   (void)co_await gate_.wait_empty(std::chrono::seconds(10));
   co_await follower_.stop();
@@ -117,8 +143,7 @@ Task<Result<OutlookPtr>> Live::make() {
     made_->notify();
     co_return fail(copied.error());
   }
-  auto playing =
-      std::make_shared<Playing>(std::move(*copied), env_.now(), seconds(options_.cpu_most));
+  auto playing = std::make_shared<Playing>(*this, std::move(*copied));
   co_await env_.run_on_worker(
       [playing, first = seconds(options_.cpu_first)] { playing->begin(first); });
   OutlookPtr before = last_;

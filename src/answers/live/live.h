@@ -6,6 +6,7 @@
 /// them take long, who asks is told what the first ones say, and who asks next what all of them do.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -42,6 +43,8 @@ class Live {
     double cpu_share = 0.1;
     /// CPU that one set of courses may take; fewer are played then.
     Duration cpu_most = std::chrono::seconds(2);
+    /// The same until there are enough of them for a range. What has been played by `cpu_most` is told.
+    Duration cpu_range = std::chrono::seconds(60);
     /// If all courses take longer than this, the first ones answer as soon as they have been played.
     Duration cpu_first = std::chrono::milliseconds(150);
     /// Makes of what the courses gave what is said.
@@ -85,7 +88,9 @@ class Live {
   Duration last_made_{};
   Duration rests_{};  // how long what was made must do
   bool making_ = false, stopped_ = false;
-  bool playing_on_ = false;  // behind an outlook that can be told already
+  const std::shared_ptr<std::atomic<bool>> ended_ =
+      std::make_shared<std::atomic<bool>>(false);  // for workers
+  bool playing_on_ = false;                        // behind an outlook that can be told already
   std::unique_ptr<Signal> made_;
   double cpu_s_ = 0;
   Gate gate_;

@@ -82,6 +82,33 @@ TEST(Check24, WhatTakesLongIsToldAfterTheFirstCoursesAndThenInFull) {
   EXPECT_EQ(live.follower().made(), 1);
 }
 
+TEST(Check24, WhereACourseTakesLongOneIsToldAndEightFollowForARange) {
+  net::Loop loop;
+  Engine engine = small_world();
+  engine.apply(engine::PodUpsert{pod("d/unsure", 8)});
+  (void)engine.decide(kNow);
+  int made = 0;
+  const auto whole = loop.make_signal();
+  Live::Options options;
+  options.engine = [&] { return &engine; };
+  options.made = [&](const OutlookPtr&) {
+    ++made;
+    whole->notify();
+  };
+  options.cpu_most = 1us;
+  Live live(loop, std::move(options));
+  const auto ask = [&]() -> Task<void> {
+    const auto first = co_await live.outlook();
+    EXPECT_TRUE(first && (*first)->forecasts.draws == 1);
+    while (made == 0) (void)co_await whole->wait(50ms);
+    const auto then = co_await live.outlook();
+    EXPECT_TRUE(then && (*then)->forecasts.draws == 8 && (*then)->forecasts.cut);
+    co_await live.stop();
+  };
+  loop.run_until_done(ask());
+  EXPECT_EQ(made, 1);
+}
+
 TEST(Check24, WhatCostsMuchIsKeptForLonger) {
   net::Loop loop;
   const Engine engine = small_world();
