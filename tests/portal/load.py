@@ -155,9 +155,9 @@ class Listener(threading.Thread):
                     self.bytes += len(key.fileobj.recv(262144))
 
 
-def cost_of_portals(muster, count, seconds):
+def cost_of_portals(muster, count, seconds, settle=lambda _: None):
     """What so many open portals cost, at rest and under 200 changes a second: shares of a core in percent, what each is
-    told and what memory each takes."""
+    told and what memory each takes beside what the first one has begun; `settle` waits until that is there."""
     churn = Churn(muster)
 
     def share():
@@ -169,8 +169,10 @@ def cost_of_portals(muster, count, seconds):
     churn.wait(400)
     alone = share()
     churn.stop("")
+    tabs = open_tabs(muster, 1)
+    settle(muster)
     before = memory_mib(muster)  # what the changes by themselves have left is in it
-    tabs = open_tabs(muster, count)
+    tabs += open_tabs(muster, count - 1)
     listener = Listener(tabs)
     listener.start()
     rest = share()
