@@ -49,27 +49,42 @@ TEST(Check24, WhatWasJustWorkedOutAnswersWithoutACopyOrACourse) {
   EXPECT_EQ(live.follower().made(), 1);
 }
 
-TEST(Check24, WhatTakesLongIsToldAfterTheFirstCoursesAndThenInFull) {
+/// The same with one of which nobody says how long it lasts, so that courses differ.
+struct Unsure {
+  Unsure() {
+    engine.apply(engine::PodUpsert{pod("d/unsure", 8)});
+    (void)engine.decide(kNow);
+  }
+  Live::Options options() {
+    Live::Options out;
+    out.engine = [this] { return &engine; };
+    out.made = [this](const OutlookPtr&) {
+      ++made;
+      told->notify();
+    };
+    return out;
+  }
+  /// Until the last course has been played.
+  Task<void> whole() {
+    while (made == 0) (void)co_await told->wait(50ms);
+  }
+
   net::Loop loop;
   Engine engine = small_world();
-  // Nobody says how long this one lasts: courses differ.
-  engine.apply(engine::PodUpsert{pod("d/unsure", 8)});
-  (void)engine.decide(kNow);
   int made = 0;
-  const auto whole = loop.make_signal();
-  Live::Options options;
-  options.engine = [&] { return &engine; };
-  options.made = [&](const OutlookPtr&) {
-    ++made;
-    whole->notify();
-  };
+  std::unique_ptr<Signal> told = loop.make_signal();
+};
+
+TEST(Check24, WhatTakesLongIsToldAfterTheFirstCoursesAndThenInFull) {
+  Unsure world;
+  auto options = world.options();
   options.cpu_first = Duration{};
-  Live live(loop, std::move(options));
+  Live live(world.loop, std::move(options));
   const auto ask = [&]() -> Task<void> {
     const auto first = co_await live.outlook();
     EXPECT_TRUE(first && (*first)->forecasts.draws == 8 && !(*first)->forecasts.cut);
-    EXPECT_EQ(made, 0) << "what eight courses say is not kept";
-    while (made == 0) (void)co_await whole->wait(50ms);
+    EXPECT_EQ(world.made, 0) << "what eight courses say is not kept";
+    co_await world.whole();
     const auto then = co_await live.outlook();
     EXPECT_TRUE(then && (*then)->forecasts.draws == 40);
     EXPECT_TRUE((*then)->asked == (*first)->asked);
@@ -77,36 +92,26 @@ TEST(Check24, WhatTakesLongIsToldAfterTheFirstCoursesAndThenInFull) {
     EXPECT_EQ(live.cpu_s(), (*then)->cpu_s);
     co_await live.stop();
   };
-  loop.run_until_done(ask());
-  EXPECT_EQ(made, 1);
+  world.loop.run_until_done(ask());
+  EXPECT_EQ(world.made, 1);
   EXPECT_EQ(live.follower().made(), 1);
 }
 
 TEST(Check24, WhereACourseTakesLongOneIsToldAndEightFollowForARange) {
-  net::Loop loop;
-  Engine engine = small_world();
-  engine.apply(engine::PodUpsert{pod("d/unsure", 8)});
-  (void)engine.decide(kNow);
-  int made = 0;
-  const auto whole = loop.make_signal();
-  Live::Options options;
-  options.engine = [&] { return &engine; };
-  options.made = [&](const OutlookPtr&) {
-    ++made;
-    whole->notify();
-  };
+  Unsure world;
+  auto options = world.options();
   options.cpu_most = 1us;
-  Live live(loop, std::move(options));
+  Live live(world.loop, std::move(options));
   const auto ask = [&]() -> Task<void> {
     const auto first = co_await live.outlook();
     EXPECT_TRUE(first && (*first)->forecasts.draws == 1);
-    while (made == 0) (void)co_await whole->wait(50ms);
+    co_await world.whole();
     const auto then = co_await live.outlook();
     EXPECT_TRUE(then && (*then)->forecasts.draws == 8 && (*then)->forecasts.cut);
     co_await live.stop();
   };
-  loop.run_until_done(ask());
-  EXPECT_EQ(made, 1);
+  world.loop.run_until_done(ask());
+  EXPECT_EQ(world.made, 1);
 }
 
 TEST(Check24, WhatCostsMuchIsKeptForLonger) {
